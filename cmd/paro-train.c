@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/tick.h"
 #include "cli/cli_hub.h"
 #include "cli/cli_progress.h"

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "bench/bench_parts.h"
 
 static int64_t whole(enum emit_coll coll, const struct bench_row *r)

@@ -4,7 +4,7 @@
 
 /* Inside bench/: what its files share. */
 #include "base/io.h"
-#include "base/record.h"
+#include "value/value_record.h"
 #include "bench/bench.h"
 #include "coll/coll.h"
 #include "exec/exec_mpi_native.h"

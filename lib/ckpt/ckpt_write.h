@@ -3,7 +3,7 @@
 #define CKPT_CKPT_WRITE_H
 
 #include "base/io.h"
-#include "base/record.h"
+#include "value/value_record.h"
 #include "ckpt/ckpt.h"
 
 /* The settings that all ranks writing one checkpoint agree on; all borrowed. */

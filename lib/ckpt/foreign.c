@@ -13,7 +13,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "ckpt/ckpt_write.h"
 #include "ckpt/pieces.h"
 #include "ckpt/torch_file.h"

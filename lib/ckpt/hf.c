@@ -13,7 +13,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "base/utf8.h"
 #include "ckpt/ckpt_write.h"
 #include "ckpt/foreign.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "ckpt/pieces.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "base/jin.h"
+#include "value/value_json_in.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "ckpt/ckpt_write.h"

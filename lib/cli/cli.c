@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/utf8.h"
 
 /* The rank a launcher gave, before MPI is there to ask; NULL when there is none. */

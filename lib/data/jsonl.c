@@ -10,7 +10,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/tree.h"
+#include "value/value_tree.h"
 
 enum { BLOCK = 1 << 16 };
 

@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 
 static double losses_in_day(const struct health_seen *s)
 {

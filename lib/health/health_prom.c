@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/prom.h"
+#include "value/value_prom.h"
 #include "health/health_store.h"
 #include "health/health_parts.h"
 

@@ -7,11 +7,11 @@
 #include <stdio.h>
 
 #include "base/io.h"
-#include "base/record.h"
+#include "value/value_record.h"
 
 /*
  * Reads and writes the files of a check: records, states, baselines.  Each is a struct with a
- * head and lists of items, by tables of base/record.h.  A file begins with its format, ends
+ * head and lists of items, by tables of value/value_record.h.  A file begins with its format, ends
  * with the checksum of all before it, and is replaced whole or not at all.
  *
  *     JSON Lines                                    YAML

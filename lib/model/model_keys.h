@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "model/model.h"
 
 /* Reads the keys of a config.json; for the files of families. */

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "base/units.h"
 

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 
 #define FORMAT "paro-tuning/1"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "base/run_folder.h"
 #include "base/stats.h"

@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "plan/emit.h"
 
 static int64_t global_batch(const struct plan_case *c)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/units.h"
 #include "plan/fit.h"
 #include "plan/tally.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "plan/log.h"
 
 /* As many as a run may be asked for. */

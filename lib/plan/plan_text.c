@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/record.h"
-#include "base/yaml.h"
+#include "value/value_record.h"
+#include "value/value_yaml.h"
 #include "plan/tally.h"
 
 #define FORMAT "paro-plan/1"

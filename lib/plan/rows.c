@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "plan/timeline.h"
 
 /* No rows. */

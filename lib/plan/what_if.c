@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/units.h"
 #include "plan/tally.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/tree.h"
+#include "value/value_tree.h"
 
 static int is_digit(char c)
 {

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "base/num.h"
 

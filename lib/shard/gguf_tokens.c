@@ -11,7 +11,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "token/tokenizer.h"
 
 /* llama.cpp's name of the cut; "llama" tokens are SentencePiece's, with scores. */

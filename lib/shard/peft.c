@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "ckpt/hf.h"
 #include "model/model_keys.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/jin.h"
+#include "value/value_json_in.h"
 #include "base/mem.h"
 #include "ckpt/hf.h"
 #include "shard/shard_parts.h"

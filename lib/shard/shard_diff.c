@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "shard/shard.h"
 #include "ckpt/weights.h"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/units.h"
 #include "shard/shard.h"
 #include "ckpt/weights.h"

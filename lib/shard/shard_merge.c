@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "ckpt/hf.h"
 #include "shard/carry.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "shard/checkup.h"
 #include "shard/moves.h"

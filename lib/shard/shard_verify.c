@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "shard/checkup.h"
 #include "ckpt/hf.h"

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "base/svg_timeline.h"
 #include "base/units.h"

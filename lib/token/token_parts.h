@@ -6,7 +6,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "token/token_words.h"
 #include "token/tokenizer.h"
 

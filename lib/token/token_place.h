@@ -2,7 +2,7 @@
 #ifndef TOKEN_TOKEN_PLACE_H
 #define TOKEN_TOKEN_PLACE_H
 
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "token/tokenizer.h"
 
 /* Where files are read from. */

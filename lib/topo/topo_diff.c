@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 
 struct diff {
     FILE *out;

@@ -9,7 +9,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 #include "topo/topo_boundary.h"
 #include "topo/topo_machine.h"
 

@@ -2,7 +2,7 @@
 #ifndef TOPO_TOPO_MACHINE_H
 #define TOPO_TOPO_MACHINE_H
 
-#include "base/xml.h"
+#include "value/value_xml.h"
 #include "topo/topo_import.h"
 
 /*

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/io.h"
-#include "base/xml.h"
+#include "value/value_xml.h"
 #include "topo/topo.h"
 #include "topo/topo_nvml.h"
 

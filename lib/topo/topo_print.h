@@ -2,7 +2,7 @@
 #ifndef TOPO_TOPO_PRINT_H
 #define TOPO_TOPO_PRINT_H
 
-#include "base/record.h"
+#include "value/value_record.h"
 #include "topo/topo.h"
 
 /* The printers behind topo_print(), one for each format. */

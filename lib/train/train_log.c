@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 
 /* Where the lines of later steps begin, which are lost, or the half of a line. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Publishes the record of a step to monitoring: a file for Prometheus that is replaced after
- * each step (base/prom.h), and events for TensorBoard (train_events.h), a new file each time
+ * each step (value/value_prom.h), and events for TensorBoard (train_events.h), a new file each time
  * that the run starts.
  */
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/prom.h"
+#include "value/value_prom.h"
 #include "plan/price.h"
 #include "train/train_events.h"
 #include "train/train_inside.h"

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 
 /* As in a file. */
 struct texts {

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "train/train_inside.h"

@@ -3,7 +3,7 @@
 #define WATCH_WATCH_PARTS_H
 
 /* Inside watch/: declares what its files share. */
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "watch/watch.h"
 
 /* ---- reading others' JSON (watch_json.c) ---- */

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "base/mem.h"
-#include "base/prom.h"
+#include "value/value_prom.h"
 #include "health/health_store.h"
 #include "watch/watch_parts.h"
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "shard/shard_parts.h"
 #include "model/model.h"
 

@@ -3,7 +3,7 @@
  * weights: a.safetensors has x and z, b.safetensors y. */
 #include "reader_fuzz.h"
 
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "ckpt/hf.h"
 #include "../unit/temp_fixture.h"
 

@@ -3,7 +3,7 @@
  * that they should have, for else no change would get past it. */
 #include "reader_fuzz.h"
 
-#include "base/jout.h"
+#include "value/value_json_out.h"
 #include "ckpt/ckpt_write.h"
 
 static const char config[] = "{\"model_type\":\"gpt2\",\"n_embd\":4,\"n_head\":1,"

@@ -5,7 +5,7 @@
 #include "reader_fuzz.h"
 
 #include "base/io.h"
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "ckpt/st.h"
 
 static int parse(struct st *st, const char *head, size_t bytes, int64_t file_bytes,

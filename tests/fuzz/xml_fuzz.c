@@ -2,7 +2,7 @@
 /* Feeds bytes to the reader of XML. */
 #include "reader_fuzz.h"
 
-#include "base/xml.h"
+#include "value/value_xml.h"
 
 static int parse(struct xml *x, const void *data, size_t bytes)
 {

@@ -2,7 +2,7 @@
 /* Feeds bytes to the reader of YAML that all of paro's own formats stand on. */
 #include "reader_fuzz.h"
 
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 
 struct doc_item {
     char *key, *number;

@@ -4,7 +4,7 @@
  */
 #include "unit.h"
 
-#include "base/jin.h"
+#include "value/value_json_in.h"
 
 /* The text read has no 0 behind it: a byte too many is seen by the sanitizer. */
 static struct jin begin(const char *text, char **copy)

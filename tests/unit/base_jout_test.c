@@ -4,8 +4,8 @@
 
 #include <float.h>
 
-#include "base/jout.h"
-#include "base/tree.h"
+#include "value/value_json_out.h"
+#include "value/value_tree.h"
 
 struct page {
     struct jout j;

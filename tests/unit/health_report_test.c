@@ -6,7 +6,7 @@
 #include "unit.h"
 
 #include "base/utf8.h"
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 #include "health/health_data.h"
 #include "health/health_parts.h"
 

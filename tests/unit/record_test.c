@@ -3,7 +3,7 @@
  * Tests structs by tables: texts written by hand, as YAML, as JSON, as CSV, and what is
  * refused.
  */
-#include "base/record.h"
+#include "value/value_record.h"
 
 #include <math.h>
 

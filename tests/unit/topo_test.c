@@ -2,7 +2,7 @@
 /* Tests fabrics: what synth: builds, that YAML returns, and what contradicts itself. */
 #include "unit.h"
 
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 #include "topo_fixture.h"
 
 static char *print(const struct topo *t, enum topo_format format)

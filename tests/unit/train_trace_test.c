@@ -2,7 +2,7 @@
 /* Tests the report of a step: from a rank's text back to its times, as JSON, as a picture. */
 #include "unit.h"
 
-#include "base/tree.h"
+#include "value/value_tree.h"
 #include "train/train_trace.h"
 #include "xml_fixture.h"
 

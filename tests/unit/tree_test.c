@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests trees of JSON that other programs wrote: an odd value decides only where it is used. */
-#include "base/jin.h"
-#include "base/tree.h"
+#include "value/value_json_in.h"
+#include "value/value_tree.h"
 #include "unit.h"
 
 static struct tree read_loose(const char *text)

@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 
-#include "base/xml.h"
+#include "value/value_xml.h"
 #include "words_fixture.h"
 
 static int parse(struct xml *x, const char *text)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests every guard of base/yaml.h, by a text that needs it and the line that must come back.
+ * Tests every guard of value/value_yaml.h, by a text that needs it and the line that must come back.
  */
 #include "unit.h"
 
 #include "base/tick.h"
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 #include "words_fixture.h"
 
 struct item {

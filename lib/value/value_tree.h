@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_TREE_H
-#define BASE_TREE_H
+#ifndef VALUE_VALUE_TREE_H
+#define VALUE_VALUE_TREE_H
 
 #include <stddef.h>
 #include <stdint.h>

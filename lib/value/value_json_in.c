@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the tokens of JSON (RFC 8259), strictly.  Leaves their meaning to the caller. */
-#include "base/jin.h"
+#include "value/value_json_in.h"
 
 #include <string.h>
 

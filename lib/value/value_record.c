@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads and writes structs by tables of their members. */
-#include "base/record.h"
+#include "value/value_record.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -3,16 +3,16 @@
  * Makes trees of libyaml's events and of the tokens of JSON.  In a strict tree duplicate keys
  * are found by tree_keys: in a mapping of any keys nobody looks for them.
  */
-#include "base/tree.h"
+#include "value/value_tree.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <yaml.h>
+#include <value_yaml.h>
 
-#include "base/jin.h"
+#include "value/value_json_in.h"
 #include "base/mem.h"
 
 /* ---- memory ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Prints metrics in the text format of Prometheus. */
-#include "base/prom.h"
+#include "value/value_prom.h"
 
 #include <math.h>
 

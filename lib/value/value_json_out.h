@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_JOUT_H
-#define BASE_JOUT_H
+#ifndef VALUE_VALUE_JSON_OUT_H
+#define VALUE_VALUE_JSON_OUT_H
 
 #include <stdint.h>
 #include <stdio.h>

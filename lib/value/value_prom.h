@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_PROM_H
-#define BASE_PROM_H
+#ifndef VALUE_VALUE_PROM_H
+#define VALUE_VALUE_PROM_H
 
 #include <stdio.h>
 

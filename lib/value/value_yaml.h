@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_YAML_H
-#define BASE_YAML_H
+#ifndef VALUE_VALUE_YAML_H
+#define VALUE_VALUE_YAML_H
 
 #include <stdint.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include <cyaml/cyaml.h>
 
 #include "base/err.h"
-#include "base/tree.h"
+#include "value/value_tree.h"
 
 /*
- * A YAML file: a strict tree (base/tree.h), and typed structs from it through a schema of
+ * A YAML file: a strict tree (value/value_tree.h), and typed structs from it through a schema of
  * libcyaml's.  Unknown and duplicate keys, aliases, a second or an empty document are errors
  * with file, line and key (its path, as levels[1].port_Bps).  In a schema numbers are strings
  * (base/num.h), since libcyaml takes `12abc` for 12.

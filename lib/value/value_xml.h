@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_XML_H
-#define BASE_XML_H
+#ifndef VALUE_VALUE_XML_H
+#define VALUE_VALUE_XML_H
 
 #include <stdint.h>
 #include <stdio.h>

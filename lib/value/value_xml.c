@@ -3,7 +3,7 @@
  * Makes a bounded tree of expat's events, and prints a tree.  Independent of the document's
  * meaning.
  */
-#include "base/xml.h"
+#include "value/value_xml.h"
 
 #include <expat.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes JSON and YAML.  Independent of the document's meaning. */
-#include "base/jout.h"
+#include "value/value_json_out.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 
 static void string(FILE *f, const char *text, int64_t bytes)
 {

@@ -4,7 +4,7 @@
  * first, because libcyaml 1.3.1 keeps no positions, names the mapping and not the key, takes an
  * empty document for success and expands aliases without bound.
  */
-#include "base/yaml.h"
+#include "value/value_yaml.h"
 
 #include <assert.h>
 #include <inttypes.h>

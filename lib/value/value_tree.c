@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the values of a tree, and names their places in errors. */
-#include "base/tree.h"
+#include "value/value_tree.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_RECORD_H
-#define BASE_RECORD_H
+#ifndef VALUE_VALUE_RECORD_H
+#define VALUE_VALUE_RECORD_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/jout.h"
-#include "base/tree.h"
+#include "value/value_json_out.h"
+#include "value/value_tree.h"
 
 /*
  * One table says which member of a struct has which key, type and range.  It reads the struct

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_JIN_H
-#define BASE_JIN_H
+#ifndef VALUE_VALUE_JSON_IN_H
+#define VALUE_VALUE_JSON_IN_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@ enum { JIN_DEPTH_MAX = 2048 };
 
 /*
  * Reads JSON token by token, without a tree: what is sized by the text is the longest string
- * alone. For texts of a known small grammar; base/tree.h makes trees of it.
+ * alone. For texts of a known small grammar; value/value_tree.h makes trees of it.
  *
  *     struct jin j = {.text = text, .bytes = bytes};      {"a": [1, 2], "b": [3]}
  *     int n = 0, k, more;
