@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/svg_figure.h"
+#include "draw/draw_figure.h"
 #include "schedule/schedule.h"
 
 struct plot {

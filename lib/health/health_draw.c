@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/svg_matrix.h"
+#include "draw/draw_matrix.h"
 #include "base/units.h"
 #include "health/health_parts.h"
 

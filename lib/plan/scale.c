@@ -9,7 +9,7 @@
 #include "value/value_json_out.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/svg_figure.h"
+#include "draw/draw_figure.h"
 #include "plan/tally.h"
 
 int plan_scale_parse(const char *text, int ranks[2], struct err *err)

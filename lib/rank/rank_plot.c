@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/svg_figure.h"
+#include "draw/draw_figure.h"
 #include "rank/rank.h"
 
 enum { POINTS = 600 }; /* of a curve: one for less than two pixels */

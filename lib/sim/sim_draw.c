@@ -9,7 +9,7 @@
 
 #include "value/value_json_out.h"
 #include "base/mem.h"
-#include "base/svg_timeline.h"
+#include "draw/draw_timeline.h"
 #include "base/units.h"
 
 enum { INSIDE = 1, ACROSS = 2, PARTS_SHOWN = 5 };

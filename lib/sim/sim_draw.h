@@ -16,7 +16,7 @@ struct sim_picture { /* all borrowed */
 };
 
 /*
- * Draws a timeline (base/svg_timeline.h): a row per rank, in it for each lane that the rank
+ * Draws a timeline (draw/draw_timeline.h): a row per rank, in it for each lane that the rank
  * uses what it sends, and thinner below it what it receives.  The colour is the part of the
  * vector (its group), dark where a message goes to another group, light inside one.  ERR_INPUT,
  * and nothing is written, when it would be too large.  Errors of the FILE stay with it.

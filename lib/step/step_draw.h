@@ -2,7 +2,7 @@
 #ifndef STEP_STEP_DRAW_H
 #define STEP_STEP_DRAW_H
 
-#include "base/svg_timeline.h"
+#include "draw/draw_timeline.h"
 #include "step/step.h"
 
 /*

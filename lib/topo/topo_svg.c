@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/svg.h"
+#include "draw/draw_svg.h"
 #include "base/units.h"
 #include "topo/topo_print.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 #include "base/run_folder.h"
-#include "base/svg_figure.h"
+#include "draw/draw_figure.h"
 #include "plan/log.h"
 #include "train/train.h"
 

@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "base/svg_matrix.h"
+#include "draw/draw_matrix.h"
 #include "watch/watch_parts.h"
 
 enum { ROWS = 128, LINES = 8 };

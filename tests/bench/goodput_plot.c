@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "../unit/goodput_fixture.h"
-#include "base/svg_figure.h"
+#include "draw/draw_figure.h"
 
 enum { ROWS = 64, PERIODS_MAX = 1 << 20 };
 

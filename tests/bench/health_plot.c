@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/svg_figure.h"
+#include "draw/draw_figure.h"
 
 static const char *percent(struct units *u, double v)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/svg_figure.h"
+#include "draw/draw_figure.h"
 
 enum { SERIES = 64, NAME = 48, WINDOW = 10, LINE = 1 << 16 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/svg_figure.h"
+#include "draw/draw_figure.h"
 
 enum { ROWS = 4096, CASES = 64 };
 

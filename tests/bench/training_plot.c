@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/svg.h"
+#include "draw/draw_svg.h"
 
 enum { ROWS = 64, LEFT = 130, BAR = 560, RIGHT = 250, TOP = 92, STEP = 34, THICK = 18 };
 

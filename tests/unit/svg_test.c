@@ -7,8 +7,8 @@
 
 #include <float.h>
 
-#include "base/svg_figure.h"
-#include "base/svg_matrix.h"
+#include "draw/draw_figure.h"
+#include "draw/draw_matrix.h"
 #include "xml_fixture.h"
 
 struct page {

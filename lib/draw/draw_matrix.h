@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_SVG_MATRIX_H
-#define BASE_SVG_MATRIX_H
+#ifndef DRAW_DRAW_MATRIX_H
+#define DRAW_DRAW_MATRIX_H
 
 #include <stdint.h>
 
-#include "base/svg.h"
+#include "draw/draw_svg.h"
 
 /*
  * A matrix of percents of what is expected, the darker the further below:

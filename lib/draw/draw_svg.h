@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_SVG_H
-#define BASE_SVG_H
+#ifndef DRAW_DRAW_SVG_H
+#define DRAW_DRAW_SVG_H
 
 #include <stdio.h>
 

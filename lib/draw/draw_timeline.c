@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Draws bars over time: heights, tracks, joined bars.  Independent of their meaning. */
-#include "base/svg_timeline.h"
+#include "draw/draw_timeline.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/svg_figure.h"
+#include "draw/draw_figure.h"
 #include "base/units.h"
 
 enum {

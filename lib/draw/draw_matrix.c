@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Draws a matrix of percents: cells, names, legend.  Leaves the expected values to its
    caller. */
-#include "base/svg_matrix.h"
+#include "draw/draw_matrix.h"
 
 #include <assert.h>
 #include <math.h>

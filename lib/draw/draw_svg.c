@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes SVG 1.1 in the grammar of XML 1.0.  Leaves the drawing to its callers. */
-#include "base/svg.h"
+#include "draw/draw_svg.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Draws a page of charts: axes, ticks, lines, legend.  Independent of the numbers' meaning. */
-#include "base/svg_figure.h"
+#include "draw/draw_figure.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_SVG_TIMELINE_H
-#define BASE_SVG_TIMELINE_H
+#ifndef DRAW_DRAW_TIMELINE_H
+#define DRAW_DRAW_TIMELINE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/svg.h"
+#include "draw/draw_svg.h"
 
 /*
  * A timeline: a row per rank, in it lanes from above, bars from start to end in the lanes.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_SVG_FIGURE_H
-#define BASE_SVG_FIGURE_H
+#ifndef DRAW_DRAW_FIGURE_H
+#define DRAW_DRAW_FIGURE_H
 
 #include <stddef.h>
 
-#include "base/svg.h"
+#include "draw/draw_svg.h"
 #include "base/units.h"
 
 /*
