@@ -6,7 +6,7 @@
  *   rows of queue (lane 0, to 3)    step 0: c0 c1    step 1: c4    step 2: c0 c1 c2 c3
  *   messages                        [c0 c1]          [c4]          [c0 c1 c2 c3]
  */
-#include "base/block8.h"
+#include "exec/exec_block8.h"
 #include "exec/exec_mpi_inside.h"
 
 enum {

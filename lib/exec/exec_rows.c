@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/block8.h"
+#include "exec/exec_block8.h"
 #include "base/mem.h"
 
 void exec_places_init(struct exec_places *p, int chunks, enum dtype type)

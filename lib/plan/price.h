@@ -20,7 +20,7 @@ struct plan_strategy {
     enum letter params, grads, optimizer;
 };
 
-/* Wire type between groups: as inside them, or int8 blocks (block8.h). */
+/* Wire type between groups: as inside them, or int8 blocks (exec_block8.h). */
 enum plan_slow { PLAN_SLOW_SAME, PLAN_SLOW_INT8 };
 
 /* "IIG" and aliases (ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp), either case. */

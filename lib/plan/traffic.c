@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "base/block8.h"
+#include "exec/exec_block8.h"
 #include "pick/pick_auto.h"
 
 enum { F32_BYTES = 4 };

@@ -8,7 +8,7 @@
 
 #include <float.h>
 
-#include "base/block8.h"
+#include "exec/exec_block8.h"
 #include "base/rng.h"
 
 enum { MOST = 700, GUARD = 16, GUARDED = 0x5a };
@@ -75,7 +75,7 @@ static void fill(struct fields *f, enum dtype type, enum kind kind, uint64_t str
     memset(f->code, GUARDED, sizeof f->code);
 }
 
-/* The code by block8.h, one block, n <= 128: v are the values to be coded. */
+/* The code by exec_block8.h, one block, n <= 128: v are the values to be coded. */
 static void code_block(int8_t *code, const double *v, int n)
 {
     double most = 0;

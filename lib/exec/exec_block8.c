@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Encodes and decodes the blocks of block8.h.  Every loop runs over a whole block without a
+ * Encodes and decodes the blocks of exec_block8.h.  Every loop runs over a whole block without a
  * branch, so that the compiler makes vector code of it; the elements after the last whole block
  * go through one that is padded with zeros.
  */
-#include "base/block8.h"
+#include "exec/exec_block8.h"
 
 #include <assert.h>
 #include <string.h>

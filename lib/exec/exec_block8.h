@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BASE_BLOCK8_H
-#define BASE_BLOCK8_H
+#ifndef EXEC_EXEC_BLOCK8_H
+#define EXEC_EXEC_BLOCK8_H
 
 #include <stdint.h>
 
