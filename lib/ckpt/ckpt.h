@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/groups.h"
 #include "base/io.h"
-#include "ckpt/limits.h"
+#include "ckpt/ckpt_limits.h"
 #include "layout/layout.h"
 #include "model/model.h"
 

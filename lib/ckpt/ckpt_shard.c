@@ -14,7 +14,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
-#include "ckpt/st.h"
+#include "ckpt/ckpt_safetensors.h"
 
 void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME])
 {

@@ -3,7 +3,7 @@
 #define SHARD_CARRY_H
 
 #include "base/io.h"
-#include "ckpt/weights.h"
+#include "ckpt/ckpt_weights.h"
 
 /*
  * Carries the tokenizer and generation files of a model's folder, in memory: each checkpoint of

@@ -2,7 +2,7 @@
 #ifndef SHARD_FOLDER_H
 #define SHARD_FOLDER_H
 
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_hf.h"
 
 /* Lists the files next to the weights of a Hugging Face folder, which are copied unread. */
 struct folder {

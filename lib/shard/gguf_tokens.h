@@ -2,7 +2,7 @@
 #ifndef SHARD_GGUF_TOKENS_H
 #define SHARD_GGUF_TOKENS_H
 
-#include "ckpt/gguf.h"
+#include "ckpt/ckpt_gguf.h"
 #include "token/tokenizer.h"
 
 /* The files of a folder, which have been read. */

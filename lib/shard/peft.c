@@ -14,7 +14,7 @@
 #include "base/io.h"
 #include "value/value_json_out.h"
 #include "base/mem.h"
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_hf.h"
 #include "model/model_keys.h"
 
 enum { CONFIG_BYTES_MAX = 4 << 20 };

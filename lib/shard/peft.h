@@ -2,7 +2,7 @@
 #ifndef SHARD_PEFT_H
 #define SHARD_PEFT_H
 
-#include "ckpt/st.h"
+#include "ckpt/ckpt_safetensors.h"
 #include "model/model.h"
 
 /*

@@ -9,7 +9,7 @@
 
 #include "value/value_json_in.h"
 #include "base/mem.h"
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_hf.h"
 #include "shard/shard_parts.h"
 
 /* All blocks of the new shards, their checksums to be filled in there. */

@@ -8,7 +8,7 @@
 #include "value/value_json_out.h"
 #include "base/mem.h"
 #include "shard/shard.h"
-#include "ckpt/weights.h"
+#include "ckpt/ckpt_weights.h"
 
 enum { CHUNK = 1 << 18 }; /* elements compared at a time */
 

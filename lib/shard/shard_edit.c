@@ -14,7 +14,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_hf.h"
 #include "shard/folder.h"
 #include "shard/merge_plan.h"
 #include "shard/shard_parts.h"

@@ -5,7 +5,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_hf.h"
 #include "shard/shard_parts.h"
 
 /* Elements made at a time; bytes in flight. */

@@ -6,7 +6,7 @@
 #include "value/value_json_out.h"
 #include "base/units.h"
 #include "shard/shard.h"
-#include "ckpt/weights.h"
+#include "ckpt/ckpt_weights.h"
 
 static const char *file_of(const struct weights *w, int item)
 {

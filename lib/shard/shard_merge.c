@@ -6,14 +6,14 @@
  * bytes get there is merge_move.c's.
  */
 #include <inttypes.h>
-#include <limits.h>
+#include <ckpt_limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/io.h"
 #include "value/value_json_out.h"
 #include "base/mem.h"
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_hf.h"
 #include "shard/carry.h"
 #include "shard/merge_plan.h"
 #include "shard/shard_parts.h"

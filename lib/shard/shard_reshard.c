@@ -9,7 +9,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/states.h"
+#include "ckpt/ckpt_states.h"
 #include "shard/shard_parts.h"
 
 static int check_plan(const struct ckpt *c, const struct model *plan, struct err *err)

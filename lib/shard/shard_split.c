@@ -21,10 +21,10 @@
 #include "base/mem.h"
 #include "shard/carry.h"
 #include "shard/folder.h"
-#include "ckpt/foreign.h"
-#include "ckpt/hf.h"
-#include "ckpt/states.h"
-#include "ckpt/pieces.h"
+#include "ckpt/ckpt_foreign.h"
+#include "ckpt/ckpt_hf.h"
+#include "ckpt/ckpt_states.h"
+#include "ckpt/ckpt_pieces.h"
 #include "shard/peft.h"
 #include "shard/shard_parts.h"
 
@@ -36,7 +36,7 @@
  *     NAME/master, NAME/exp_avg, NAME/exp_avg_sq   floats of the shape of NAME, which trains
  *     step, tokens                                 I64, one number each: where the run stood
  *
- * or in a checkpoint of another trainer (ckpt/foreign.h), whose parameters, if it has them, are
+ * or in a checkpoint of another trainer (ckpt/ckpt_foreign.h), whose parameters, if it has them, are
  * the master.
  */
 enum { OPTIM_STATES = 3 };

@@ -10,7 +10,7 @@
 #include "value/value_json_out.h"
 #include "base/mem.h"
 #include "shard/checkup.h"
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_hf.h"
 #include "shard/shard.h"
 
 struct report {

@@ -20,7 +20,7 @@
 #include "base/rng.h"
 #include "base/run_folder.h"
 #include "shard/carry.h"
-#include "ckpt/states.h"
+#include "ckpt/ckpt_states.h"
 #include "data/chat.h"
 #include "kern/kern.h"
 #include "net/net.h"

@@ -6,7 +6,7 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
+#include <ckpt_limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

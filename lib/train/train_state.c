@@ -12,7 +12,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/run_folder.h"
-#include "ckpt/states.h"
+#include "ckpt/ckpt_states.h"
 
 /* Where states come from: weights of another place, or (resume) of a run's checkpoint. */
 struct start {

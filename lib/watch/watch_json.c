@@ -25,7 +25,7 @@
 #include "base/fnv.h"
 #include "value/value_json_out.h"
 #include "base/mem.h"
-#include "ckpt/pickle.h"
+#include "ckpt/ckpt_pickle.h"
 #include "watch/watch_parts.h"
 
 int64_t watch_whole(const struct tree_node *object, const char *key, int64_t absent)

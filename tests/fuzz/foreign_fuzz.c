@@ -4,7 +4,7 @@
  * __0_0.distcp.  What was accepted can be read whole. */
 #include "reader_fuzz.h"
 
-#include "ckpt/foreign.h"
+#include "ckpt/ckpt_foreign.h"
 #include "../unit/temp_fixture.h"
 
 enum { WHOLE = 1 << 16 };

@@ -4,7 +4,7 @@
 #include "reader_fuzz.h"
 
 #include "value/value_tree.h"
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_hf.h"
 #include "../unit/temp_fixture.h"
 
 static char folder[TEMP_PATH];

@@ -2,7 +2,7 @@
 /* Feeds bytes to the reader of pickles: whatever was accepted lies within them. */
 #include "reader_fuzz.h"
 
-#include "ckpt/pickle.h"
+#include "ckpt/ckpt_pickle.h"
 
 static void check(const struct pickle_file *f, const char *text, size_t bytes)
 {

@@ -6,7 +6,7 @@
 
 #include "base/io.h"
 #include "value/value_tree.h"
-#include "ckpt/st.h"
+#include "ckpt/ckpt_safetensors.h"
 
 static int parse(struct st *st, const char *head, size_t bytes, int64_t file_bytes,
                  struct err *err)

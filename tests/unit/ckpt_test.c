@@ -6,7 +6,7 @@
 #include "unit.h"
 
 #include "ckpt/ckpt.h"
-#include "ckpt/states.h"
+#include "ckpt/ckpt_states.h"
 #include "shard/folder.h"
 #include "shard/shard.h"
 #include "ckpt_fixture.h"

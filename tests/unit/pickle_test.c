@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 
-#include "ckpt/pickle.h"
+#include "ckpt/ckpt_pickle.h"
 
 #define READ(f, text) pickle_read(f, "file", text, sizeof(text) - 1, &err)
 

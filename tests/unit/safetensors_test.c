@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "ckpt/st.h"
+#include "ckpt/ckpt_safetensors.h"
 #include "temp_fixture.h"
 #include "words_fixture.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CKPT_TORCH_FILE_H
-#define CKPT_TORCH_FILE_H
+#ifndef CKPT_CKPT_TORCH_H
+#define CKPT_CKPT_TORCH_H
 
-#include "ckpt/pickle.h"
-#include "ckpt/st.h"
+#include "ckpt/ckpt_pickle.h"
+#include "ckpt/ckpt_safetensors.h"
 
 /*
  * Reads files of torch.save: a zip archive of stored records, as a file or within one.

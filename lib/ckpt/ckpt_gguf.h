@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CKPT_GGUF_H
-#define CKPT_GGUF_H
+#ifndef CKPT_CKPT_GGUF_H
+#define CKPT_CKPT_GGUF_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CKPT_HF_H
-#define CKPT_HF_H
+#ifndef CKPT_CKPT_HF_H
+#define CKPT_CKPT_HF_H
 
-#include "ckpt/st.h"
+#include "ckpt/ckpt_safetensors.h"
 #include "model/model.h"
 
 /*
  * Reads a Hugging Face folder: model.safetensors, or the files that
  * model.safetensors.index.json names; what else is in it is shard/folder.h's.  A single
  * .safetensors file is a folder of that file alone, and a checkpoint of another trainer
- * (ckpt/foreign.h) one file of tensors in pieces, in which states of an optimizer are not
+ * (ckpt/ckpt_foreign.h) one file of tensors in pieces, in which states of an optimizer are not
  * matched.
  */
 #define HF_INDEX_NAME "model.safetensors.index.json"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opens a checkpoint, a folder or a file, and reads them in one way. */
-#include "ckpt/weights.h"
+#include "ckpt/ckpt_weights.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
-#include "ckpt/pieces.h"
+#include "ckpt/ckpt_pieces.h"
 
 static int by_name(const void *a, const void *b)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lists the types of the safetensors format, reads a file's tensors and writes its header;
- * st_parse.c reads one.  Reference: the format section of the library's README.
+ * ckpt_safetensors_parse.c reads one.  Reference: the format section of the library's README.
  */
-#include "ckpt/st.h"
+#include "ckpt/ckpt_safetensors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/io.h"
 #include "value/value_json_out.h"
 #include "base/mem.h"
-#include "ckpt/pieces.h"
+#include "ckpt/ckpt_pieces.h"
 
 /* The types of whole bytes; a file with another is refused by the type's name. */
 static const struct {

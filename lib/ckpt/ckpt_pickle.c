@@ -7,7 +7,7 @@
  *
  * Reference: pickletools of Python's library.
  */
-#include "ckpt/pickle.h"
+#include "ckpt/ckpt_pickle.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * Writes the bytes of a GGUF file, and of its type q8_0, as ggml's docs/gguf.md and its
  * reference quantization have them.
  */
-#include "ckpt/gguf.h"
+#include "ckpt/ckpt_gguf.h"
 
 #include <assert.h>
 #include <math.h>

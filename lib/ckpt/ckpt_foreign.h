@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CKPT_FOREIGN_H
-#define CKPT_FOREIGN_H
+#ifndef CKPT_CKPT_FOREIGN_H
+#define CKPT_CKPT_FOREIGN_H
 
-#include "ckpt/st.h"
+#include "ckpt/ckpt_safetensors.h"
 
 /*
  * Opens checkpoints of other trainers: folders of tensors in pieces.

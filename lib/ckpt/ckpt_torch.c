@@ -3,7 +3,7 @@
  * Reads zip archives as far as torch.save writes them, and its descriptions of tensors.
  * References: APPNOTE.TXT of PKWARE, 4.3 and 4.5.3; torch/_utils.py and torch/serialization.py.
  */
-#include "ckpt/torch_file.h"
+#include "ckpt/ckpt_torch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CKPT_ST_H
-#define CKPT_ST_H
+#ifndef CKPT_CKPT_SAFETENSORS_H
+#define CKPT_CKPT_SAFETENSORS_H
 
 #include <stdint.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/io.h"
-#include "ckpt/limits.h"
+#include "ckpt/ckpt_limits.h"
 
 /*
  * Reads and writes one .safetensors file: 8 bytes N (little endian), N bytes of JSON, the data.

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "ckpt/ckpt_write.h"
-#include "ckpt/st.h"
+#include "ckpt/ckpt_safetensors.h"
 
 const struct ckpt_limits ckpt_limits_usual = {
     .header_bytes = 100000000, /* the safetensors library's own */

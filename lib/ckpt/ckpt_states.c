@@ -4,7 +4,7 @@
  * part trains: by the names of tensors, within one unit, for a tensor's unit is the same
  * whatever trains.
  */
-#include "ckpt/states.h"
+#include "ckpt/ckpt_states.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CKPT_LIMITS_H
-#define CKPT_LIMITS_H
+#ifndef CKPT_CKPT_LIMITS_H
+#define CKPT_CKPT_LIMITS_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CKPT_PICKLE_H
-#define CKPT_PICKLE_H
+#ifndef CKPT_CKPT_PICKLE_H
+#define CKPT_CKPT_PICKLE_H
 
 #include <stddef.h>
 #include <stdint.h>

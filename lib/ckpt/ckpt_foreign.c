@@ -4,7 +4,7 @@
  * torch/distributed/checkpoint/metadata.py, filesystem.py, hf_storage.py; deepspeed/checkpoint/
  * ds_to_universal.py.
  */
-#include "ckpt/foreign.h"
+#include "ckpt/ckpt_foreign.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 #include "base/mem.h"
 #include "value/value_tree.h"
 #include "ckpt/ckpt_write.h"
-#include "ckpt/pieces.h"
-#include "ckpt/torch_file.h"
+#include "ckpt/ckpt_pieces.h"
+#include "ckpt/ckpt_torch.h"
 
 /* Most bytes that an archive of one tensor has besides it: its list of records and its pickle,
    each less than 1 KiB. */

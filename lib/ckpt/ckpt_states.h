@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CKPT_STATES_H
-#define CKPT_STATES_H
+#ifndef CKPT_CKPT_STATES_H
+#define CKPT_CKPT_STATES_H
 
-#include "ckpt/weights.h"
+#include "ckpt/ckpt_weights.h"
 
 /*
  * Reads the states that a run begins with, for the engine: weights of the model's network, of

@@ -4,7 +4,7 @@
  * lies in which, and under which names: with or without the family's base, a tied head written
  * once more, and buffers of old versions that are no parameters.
  */
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_hf.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 #include "value/value_tree.h"
 #include "base/utf8.h"
 #include "ckpt/ckpt_write.h"
-#include "ckpt/foreign.h"
-#include "ckpt/pieces.h"
+#include "ckpt/ckpt_foreign.h"
+#include "ckpt/ckpt_pieces.h"
 
 enum {
     OPEN_MAX = 64, /* files at once: descriptors are few */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Puts tensors together from parts, and checks that the parts are all of them. */
-#include "ckpt/pieces.h"
+#include "ckpt/ckpt_pieces.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CKPT_WEIGHTS_H
-#define CKPT_WEIGHTS_H
+#ifndef CKPT_CKPT_WEIGHTS_H
+#define CKPT_CKPT_WEIGHTS_H
 
 #include "ckpt/ckpt.h"
-#include "ckpt/hf.h"
+#include "ckpt/ckpt_hf.h"
 
 /* Reads the named tensors of a checkpoint, a Hugging Face folder or a .safetensors file. */
 struct weights_item {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CKPT_PIECES_H
-#define CKPT_PIECES_H
+#ifndef CKPT_CKPT_PIECES_H
+#define CKPT_CKPT_PIECES_H
 
 #include "base/io.h"
-#include "ckpt/st.h"
-#include "ckpt/torch_file.h"
+#include "ckpt/ckpt_safetensors.h"
+#include "ckpt/ckpt_torch.h"
 
 /*
  * Joins tensors of which each rank of a run wrote a part, a box of their elements, into a file
