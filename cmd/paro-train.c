@@ -10,7 +10,7 @@
 #include "cli/cli_hub.h"
 #include "cli/cli_progress.h"
 #include "cli/cli_world.h"
-#include "data/chat.h"
+#include "data/data_chat.h"
 #include "data/data.h"
 #include "train/train.h"
 

@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
-#include "data/jsonl.h"
+#include "data/data_jsonl.h"
 
 int data_weights_parse(const char *text, int count, double *weights, struct err *err)
 {

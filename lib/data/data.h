@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "data/encode.h"
-#include "data/order.h"
-#include "data/source.h"
+#include "data/data_encode.h"
+#include "data/data_order.h"
+#include "data/data_source.h"
 
 /*
  * Provides tokens and micro-batches.  Micro-batch i (counted over the whole run, all ranks) is
@@ -34,9 +34,9 @@ struct data_options {
     uint64_t seed;
     double split;         /* 0 <= split < 1 */
     const char *eval;     /* a file to evaluate on, with split 0; NULL: none */
-    const char *template; /* of conversations (chat.h), or NULL */
+    const char *template; /* of conversations (data_chat.h), or NULL */
     int isolate;          /* documents are apart: spans_apply's begins */
-    int fixed_windows;    /* windows lie at the same place in every epoch: easy.h */
+    int fixed_windows;    /* windows lie at the same place in every epoch: data_easy.h */
 };
 
 /* "W,W,...", one for each of count files: numbers above 0. */
@@ -79,7 +79,7 @@ int data_tell(const struct data *d, const struct data_options *o, int64_t *train
               struct err *err);
 /*
  * Fills tokens and targets, (count, seq): samples `sample` and on of the run.  A
- * target that counts nothing is -1 (spans.h); with isolate, begins (batch, seq), else NULL.
+ * target that counts nothing is -1 (data_spans.h); with isolate, begins (batch, seq), else NULL.
  * ERR_INPUT where a file has been cut since, or has a token there that is not in the
  * vocabulary.
  */

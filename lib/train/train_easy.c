@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "data/easy.h"
+#include "data/data_easy.h"
 #include "train/train_inside.h"
 
 struct train_easy {

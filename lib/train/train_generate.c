@@ -21,7 +21,7 @@
 #include "base/run_folder.h"
 #include "shard/carry.h"
 #include "ckpt/ckpt_states.h"
-#include "data/chat.h"
+#include "data/data_chat.h"
 #include "kern/kern.h"
 #include "net/net.h"
 #include "token/tokenizer.h"

@@ -12,7 +12,7 @@
 #include "base/fnv.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "data/unpack.h"
+#include "data/data_unpack.h"
 #include "watch/watch_parts.h"
 
 #define JSON_MAX (INT64_C(512) << 20) /* a tree of it takes several times as much */

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "data/jsonl.h"
+#include "data/data_jsonl.h"
 
 /* A file in memory by its path, whose name is not FUZZ_NAME: jsonl's own is set to it. */
 static int open_bytes(struct jsonl *j, const uint8_t *data, size_t bytes, int *fd,

@@ -2,7 +2,7 @@
 /* Feeds bytes to the reader of llm.c's headers: of files as long as they say, and not. */
 #include "reader_fuzz.h"
 
-#include "data/source.h"
+#include "data/data_source.h"
 
 static int take(const uint8_t *data, size_t bytes, int64_t file_bytes)
 {

@@ -4,7 +4,7 @@
 #include "reader_fuzz.h"
 
 #include "base/io.h"
-#include "data/source.h"
+#include "data/data_source.h"
 
 enum { HEAD = 34 };
 

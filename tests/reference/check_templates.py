@@ -7,7 +7,7 @@
 
 A template is rendered by Jinja, as transformers does it, for conversations with system messages,
 answers yet to come and results of tools.  Where one of paro's templates gives the same text for
-all that neither rejects, a line is printed for `known` in lib/data/chat.c.  To be run by hand.
+all that neither rejects, a line is printed for `known` in lib/data/data_chat.c.  To be run by hand.
 """
 import array
 import json
@@ -81,7 +81,7 @@ def render(text, name, talk):
 
 
 def hash_of(text):
-    """As in lib/data/chat.c."""
+    """As in lib/data/data_chat.c."""
     text = re.sub(r"\n\Z", "", text.replace("\r\n", "\n")).replace("\\n", "\n")
     h = 0xcbf29ce484222325
     for b in text.encode():

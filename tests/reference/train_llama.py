@@ -7,7 +7,7 @@
     DIR/bin/python tests/reference/train_llama.py model --seed 2 > tests/data/train_llama-tiny.dump
 
 The same model (transformers' LlamaForCausalLM from that folder), the same bytes in the same
-order (lib/data/order.c: windows shuffled epoch by epoch, by Philox 4x32-10), the same optimizer
+order (lib/data/data_order.c: windows shuffled epoch by epoch, by Philox 4x32-10), the same optimizer
 (torch.optim.AdamW, clip_grad_norm_, warm-up and cosine as in lib/train/train_settings.c), no
 MPI, one process, one thread.  It runs twice, in float32 and in float64 from the same weights:
 how far PyTorch's own float32 strays from float64 is the yardstick of the test's bound.  With
@@ -47,7 +47,7 @@ def rng_stream(name):
 
 
 def order_shuffle(key, n, x):
-    """lib/data/order.c: the image of x under a bijection of [0, n)."""
+    """lib/data/data_order.c: the image of x under a bijection of [0, n)."""
     half = 1
     while n > 1 << 2 * half:
         half += 1

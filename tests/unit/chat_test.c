@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 
-#include "data/chat.h"
+#include "data/data_chat.h"
 
 /* A byte-level vocabulary without merges: bytes 0-255 as GPT-2 spells them, then specials. */
 static struct tokenizer *open_bytes(const char *const *special, int specials)

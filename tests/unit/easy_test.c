@@ -8,7 +8,7 @@
 #include "data_fixture.h"
 
 #include "base/rng.h"
-#include "data/easy.h"
+#include "data/data_easy.h"
 
 enum { SEQ = 4, OTHER = 30000 };
 

@@ -8,7 +8,7 @@
 #include <zstd.h>
 
 #include "base/rng.h"
-#include "data/jsonl.h"
+#include "data/data_jsonl.h"
 
 static const char LINES[] = "{\"text\": \"one\\u00e9\\n\"}\n"
                             "\n   \t\r\n"

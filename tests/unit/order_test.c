@@ -5,7 +5,7 @@
 #include "unit.h"
 
 #include "base/rng.h"
-#include "data/order.h"
+#include "data/data_order.h"
 
 static void check_bijection(uint64_t key, uint64_t n)
 {

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/rng.h"
-#include "data/spans.h"
+#include "data/data_spans.h"
 
 enum { TOKENS = 200, SEQ = 17 };
 

@@ -9,7 +9,7 @@
  * Its writer puts the sequences end to end in the order of the index; one that says otherwise
  * is not of this writer, or is damaged, and is refused.
  */
-#include "data/source.h"
+#include "data/data_source.h"
 
 #include <inttypes.h>
 #include <string.h>

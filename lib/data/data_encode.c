@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Turns documents into tokens, and writes these into Megatron's files. */
-#include "data/encode.h"
+#include "data/data_encode.h"
 
 #include <inttypes.h>
 #include <omp.h>
@@ -10,8 +10,8 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "data/chat.h"
-#include "data/jsonl.h"
+#include "data/data_chat.h"
+#include "data/data_jsonl.h"
 
 struct encoder {
     const char *path;            /* borrowed */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DATA_CHAT_H
-#define DATA_CHAT_H
+#ifndef DATA_DATA_CHAT_H
+#define DATA_DATA_CHAT_H
 
-#include "data/jsonl.h"
+#include "data/data_jsonl.h"
 #include "token/tokenizer.h"
 
 /*

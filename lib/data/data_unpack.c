@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads compressed files. zlib reads plain ones, too. */
-#include "data/unpack.h"
+#include "data/data_unpack.h"
 
 #include <string.h>
 #include <unistd.h>

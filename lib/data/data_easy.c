@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the easy sequences, by the losses that a run had of them.  Independent of ranks. */
-#include "data/easy.h"
+#include "data/data_easy.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DATA_JSONL_H
-#define DATA_JSONL_H
+#ifndef DATA_DATA_JSONL_H
+#define DATA_DATA_JSONL_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "data/unpack.h"
+#include "data/data_unpack.h"
 
 /*
  * Reads JSON Lines: a document a line, in memory of the longest line.  Empty lines are skipped,

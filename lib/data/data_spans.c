@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Marks which tokens are targets, and where documents begin. */
-#include "data/spans.h"
+#include "data/data_spans.h"
 
 #include "base/mem.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DATA_SPANS_H
-#define DATA_SPANS_H
+#ifndef DATA_DATA_SPANS_H
+#define DATA_DATA_SPANS_H
 
 #include <stddef.h>
 #include <stdint.h>

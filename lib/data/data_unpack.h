@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DATA_UNPACK_H
-#define DATA_UNPACK_H
+#ifndef DATA_DATA_UNPACK_H
+#define DATA_DATA_UNPACK_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Orders samples: windows of a source, and whose turn it is.  Independent of tokens. */
-#include "data/order.h"
+#include "data/data_order.h"
 
 #include <assert.h>
 #include <math.h>

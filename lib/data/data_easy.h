@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DATA_EASY_H
-#define DATA_EASY_H
+#ifndef DATA_DATA_EASY_H
+#define DATA_DATA_EASY_H
 
 #include "data/data.h"
 

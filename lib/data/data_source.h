@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DATA_SOURCE_H
-#define DATA_SOURCE_H
+#ifndef DATA_DATA_SOURCE_H
+#define DATA_DATA_SOURCE_H
 
 #include <stdint.h>
 
 #include "base/err.h"
-#include "data/chat.h"
-#include "data/spans.h"
+#include "data/data_chat.h"
+#include "data/data_spans.h"
 #include "token/tokenizer.h"
 
 /*
@@ -15,7 +15,7 @@
  * file without a name, in memory.  What a file is, its content says:
  *
  *     NAME.idx beside NAME.bin, or the path is without .bin    Megatron's
- *     a name of JSON Lines (jsonl.h)                            JSON Lines
+ *     a name of JSON Lines (data_jsonl.h)                            JSON Lines
  *     llm.c's magic in its first four bytes                     llm.c's
  *     a name that ends in .bin                                  nanoGPT's
  *     anything else                                             text
@@ -62,7 +62,7 @@ struct source_place {
  * and of JSON Lines there are none, until it is encoded.
  */
 int source_open(struct source *s, const char *path, struct err *err);
-/* A text or JSON Lines (encode.h).  t NULL: bytes are tokens; template: NULL, or a name. */
+/* A text or JSON Lines (data_encode.h).  t NULL: bytes are tokens; template: NULL, or a name. */
 int source_encode(struct source *s, struct tokenizer *t, const char *template, struct err *err);
 void source_close(struct source *s);
 /* Reads all.  ERR_INPUT names the first that is not in 0 .. vocab - 1, and its place. */

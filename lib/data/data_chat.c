@@ -3,7 +3,7 @@
  * Lists the chat templates of the supported families, one row each, and encodes conversations
  * by them.
  */
-#include "data/chat.h"
+#include "data/data_chat.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads lines of JSON that are texts or conversations, as several trainers write them.  Leaves
- * the roles to chat.c.
+ * the roles to data_chat.c.
  */
-#include "data/jsonl.h"
+#include "data/data_jsonl.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DATA_ORDER_H
-#define DATA_ORDER_H
+#ifndef DATA_DATA_ORDER_H
+#define DATA_DATA_ORDER_H
 
 #include <stdint.h>
 

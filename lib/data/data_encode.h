@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DATA_ENCODE_H
-#define DATA_ENCODE_H
+#ifndef DATA_DATA_ENCODE_H
+#define DATA_DATA_ENCODE_H
 
 #include <stdio.h>
 
-#include "data/source.h"
+#include "data/data_source.h"
 #include "token/tokenizer.h"
 
 /*
  * Encodes texts as tokens (paro-data(5)).  A text file is one document, encoded as it is.  JSON
- * Lines (jsonl.h) have a document a line: a text is what the tokenizer puts around a text, and
- * its end token, once; a conversation is by a chat template (chat.h).
+ * Lines (data_jsonl.h) have a document a line: a text is what the tokenizer puts around a text, and
+ * its end token, once; a conversation is by a chat template (data_chat.h).
  */
 struct encode_done {
     int64_t bytes, tokens; /* of text, after it was decompressed; tokens written */

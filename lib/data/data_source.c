@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens and reads files of tokens; leaves Megatron's index to source_idx.c. */
-#include "data/source.h"
+/* Opens and reads files of tokens; leaves Megatron's index to data_source_idx.c. */
+#include "data/data_source.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -12,8 +12,8 @@
 #include "base/clones.h"
 #include "base/io.h"
 #include "base/mem.h"
-#include "data/encode.h"
-#include "data/jsonl.h"
+#include "data/data_encode.h"
+#include "data/data_jsonl.h"
 
 enum { LLMC_HEAD = 256 * 4, LLMC_QUESTIONS = 20240522 };
 
