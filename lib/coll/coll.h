@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 #include "coll/coll_options.h"
-#include "dev/stream.h"
+#include "dev/dev_stream.h"
 #include "exec/exec.h"
 #include "exec/exec_mpi.h"
 #include "layout/layout.h"

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "dev/device.h"
+#include "dev/dev.h"
 #include "meter/meter.h"
 #include "pick/pick_auto.h"
 #include "pick/pick_table.h"

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "dev/stream.h"
+#include "dev/dev_stream.h"
 #include "exec/exec.h"
 #include "schedule/schedule.h"
 #include "world/world.h"

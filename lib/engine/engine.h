@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "coll/coll.h"
-#include "dev/device.h"
+#include "dev/dev.h"
 #include "kern/kern.h"
 #include "net/net.h"
 #include "plan/plan.h"

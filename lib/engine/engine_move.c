@@ -13,7 +13,7 @@ static void record_asked(struct engine_move *m)
     m->asks = 1;
 }
 
-/* Whether that has ended; of a device that has failed everything has (device.h). */
+/* Whether that has ended; of a device that has failed everything has (dev.h). */
 static int has_ended(struct engine_move *m)
 {
     struct err kept;

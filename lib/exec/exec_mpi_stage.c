@@ -13,7 +13,7 @@
  */
 #include <string.h>
 
-#include "dev/device.h"
+#include "dev/dev.h"
 #include "exec/exec_mpi_inside.h"
 
 enum {

@@ -2,8 +2,8 @@
 #ifndef EXEC_EXEC_NCCL_H
 #define EXEC_EXEC_NCCL_H
 
-#include "dev/device.h"
-#include "dev/stream.h"
+#include "dev/dev.h"
+#include "dev/dev_stream.h"
 #include "exec/exec.h"
 #include "world/world.h"
 

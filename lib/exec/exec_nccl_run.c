@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/tick.h"
-#include "dev/device_inside.h"
+#include "dev/dev_inside.h"
 #include "exec/exec_cuda_land.h"
 
 static char *spot(const struct exec_nccl_handle *h, struct exec_spot s)

@@ -6,7 +6,7 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
-#include "dev/device.h"
+#include "dev/dev.h"
 #include "kern/kern_ops.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <cublasLt.h>
 #include <stdint.h>
 
-#include "dev/device_inside.h"
+#include "dev/dev_inside.h"
 #include "kern/kern_cuda.h"
 #include "kern/kern_cudnn.h"
 

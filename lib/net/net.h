@@ -53,7 +53,7 @@
  * known may be any, below the vocabulary.  With a window smaller than seq so many positions are
  * computed at once, and all layers keep the keys and values of those computed before.
  *
- * A layer's kernels can be written down as a graph (device.h) and be asked for in one call: the
+ * A layer's kernels can be written down as a graph (dev.h) and be asked for in one call: the
  * same kernels, the same bits, less time for the thread that asks, and less of the GPU's
  * between two kernels (tests/gpu/FIGURES.md).  The first time a layer is asked for directly,
  * for there memory is had and kernels are loaded.  Embedding and head are no graphs: they

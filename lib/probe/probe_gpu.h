@@ -2,7 +2,7 @@
 #ifndef PROBE_PROBE_GPU_H
 #define PROBE_PROBE_GPU_H
 
-#include "dev/device.h"
+#include "dev/dev.h"
 #include "probe/probe.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "dev/device.h"
+#include "dev/dev.h"
 #include "topo/topo.h"
 #include "world/world.h"
 

@@ -15,7 +15,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/tick.h"
-#include "dev/device.h"
+#include "dev/dev.h"
 #include "kern/kern_cuda_attention.h"
 #include "kern/kern_kind.h"
 #include "kern/kern_cudnn.h"

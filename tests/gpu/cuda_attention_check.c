@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "dev/device.h"
+#include "dev/dev.h"
 #include "kern/kern_cuda_attention.h"
 #include "kern/kern_cudnn.h"
 #include "kern/kern_kind.h"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "dev/device.h"
+#include "dev/dev.h"
 
 /* Checks what every device must do: each check returns NULL, or what was wrong. */
 typedef const char *device_check_f(struct device *d);

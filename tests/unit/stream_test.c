@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/tick.h"
-#include "dev/stream.h"
+#include "dev/dev_stream.h"
 
 enum { STREAMS = 8, OPS = 200 };
 

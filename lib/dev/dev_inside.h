@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DEV_DEVICE_INSIDE_H
-#define DEV_DEVICE_INSIDE_H
+#ifndef DEV_DEV_INSIDE_H
+#define DEV_DEV_INSIDE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "dev/device.h"
+#include "dev/dev.h"
 
 /*
- * Interface between device.c, the kinds of devices and the kernels on them: a kind says how
- * each thing is done, device.c when.  A stream and an event are the vendor's handles.  A
+ * Interface between dev.c, the kinds of devices and the kernels on them: a kind says how
+ * each thing is done, dev.c when.  A stream and an event are the vendor's handles.  A
  * function that begins work and fails calls device_fail.
  */
 struct device_kind_ops {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Opens devices by name, and does what all kinds have in common: an error that stays.  Leaves
- * memory and launching work to the kinds: device_cpu.c, device_cuda.c.
+ * memory and launching work to the kinds: dev_cpu.c, dev_cuda.c.
  */
-#include "dev/device.h"
+#include "dev/dev.h"
 
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "dev/device_inside.h"
+#include "dev/dev_inside.h"
 
 enum { INDEX_MAX = 1023 };
 

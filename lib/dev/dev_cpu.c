@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "dev/device_inside.h"
+#include "dev/dev_inside.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 

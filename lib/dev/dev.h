@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DEV_DEVICE_H
-#define DEV_DEVICE_H
+#ifndef DEV_DEV_H
+#define DEV_DEV_H
 
 #include <stdint.h>
 
@@ -18,7 +18,7 @@
  * next call that can fail (ERR_DEVICE, with the place and the vendor's words), and every later
  * one fails too.  Any thread may use a device; a queue is one thread's at a time.
  *
- * device_cpu.c; device_cuda.c, or device_cuda_none.c in a build without CUDA.
+ * dev_cpu.c; dev_cuda.c, or dev_cuda_none.c in a build without CUDA.
  */
 enum device_kind { DEVICE_CPU, DEVICE_CUDA };
 

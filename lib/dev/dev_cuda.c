@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "dev/device_inside.h"
+#include "dev/dev_inside.h"
 
 static void here(struct device *d)
 {

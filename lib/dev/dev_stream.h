@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DEV_STREAM_H
-#define DEV_STREAM_H
+#ifndef DEV_DEV_STREAM_H
+#define DEV_DEV_STREAM_H
 
 #include <stdint.h>
 

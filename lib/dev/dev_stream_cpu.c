@@ -10,7 +10,7 @@
  * A thread that has nothing to do but wait takes the turns itself (stream_run): a message then
  * costs no switch to the runner's thread and back.
  */
-#include "dev/stream.h"
+#include "dev/dev_stream.h"
 
 #include <assert.h>
 #include <errno.h>
