@@ -4,8 +4,8 @@
 
 #include "cli/cli.h"
 #include "cli/cli_hub.h"
-#include "plan/ask.h"
-#include "plan/scale.h"
+#include "plan/plan_settings.h"
+#include "plan/plan_scale.h"
 
 struct args {
     struct cli cli;

@@ -11,7 +11,7 @@
 #include "pick/pick.h"
 #include "pick/pick_simulate.h"
 #include "pick/pick_table.h"
-#include "plan/rows.h"
+#include "plan/plan_rows.h"
 
 enum { CHUNKS_MAX = 1 << 14, FACTOR_MAX = 1 << 20 };
 

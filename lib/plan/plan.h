@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/groups.h"
-#include "plan/price.h"
+#include "plan/plan_price.h"
 #include "step/step_place.h"
 #include "topo/topo_boundary.h"
 
@@ -96,7 +96,7 @@ int plan_search_level(const struct plan_search *s);
 /* The fabric with all its levels. */
 const struct topo *plan_search_whole(const struct plan_search *s);
 /* The list as a table for people (by time, feasible first) or as paro.plan.list/1; advice:
-   looked at where nothing fits (plan/fit.h). */
+   looked at where nothing fits (plan/plan_fit.h). */
 void plan_search_print(const struct plan_search *s, FILE *out);
 struct plan_advice;
 void plan_search_print_json(const struct plan_search *s, const struct plan_advice *advice,

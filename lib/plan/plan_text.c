@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "value/value_record.h"
 #include "value/value_yaml.h"
-#include "plan/tally.h"
+#include "plan/plan_traffic.h"
 
 #define FORMAT "paro-plan/1"
 

@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "value/value_prom.h"
-#include "plan/price.h"
+#include "plan/plan_price.h"
 #include "train/train_events.h"
 #include "train/train_inside.h"
 

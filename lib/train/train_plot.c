@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/run_folder.h"
 #include "draw/draw_figure.h"
-#include "plan/log.h"
+#include "plan/plan_log.h"
 #include "train/train.h"
 
 enum {

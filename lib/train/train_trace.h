@@ -7,7 +7,7 @@
 
 #include "engine/engine.h"
 #include "plan/plan.h"
-#include "plan/timeline.h"
+#include "plan/plan_timeline.h"
 
 /* Something of a rank's that takes time in the step: a row, or what a row waits for. */
 struct train_trace_bar {

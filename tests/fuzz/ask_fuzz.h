@@ -4,7 +4,7 @@
 
 #include "reader_fuzz.h"
 
-#include "plan/ask.h"
+#include "plan/plan_settings.h"
 
 /* What paro-plan prints, as a seed. */
 static inline void ask_fuzz_add(fuzz_add_f *add, const struct plan_ask *ask)

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "plan/log.h"
+#include "plan/plan_log.h"
 
 /* A stream over no bytes at all is none to fmemopen. */
 static int parse(struct plan_log *l, const void *data, size_t bytes)

@@ -2,7 +2,7 @@
 /* Feeds bytes to the reader of the rows of steps, and proves and draws what it accepts. */
 #include "ask_fuzz.h"
 
-#include "plan/rows.h"
+#include "plan/plan_rows.h"
 
 int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {

@@ -19,8 +19,8 @@
 #include "data/data.h"
 #include "model/model.h"
 #include "pick/pick_auto.h"
-#include "plan/price.h"
-#include "plan/scale.h"
+#include "plan/plan_price.h"
+#include "plan/plan_scale.h"
 #include "topo/topo_given.h"
 #include "topo/topo_machine.h"
 

@@ -5,14 +5,14 @@
 /*
  * Simulates a run on nodes that fail, moment by moment: each node has a clock of its own and a
  * piece of the last local save, of which the next nodes of its ring have copies.  Shares
- * nothing with plan/goodput.c but the struct.
+ * nothing with plan/plan_goodput.c but the struct.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "plan/goodput.h"
+#include "plan/plan_goodput.h"
 
 struct sim_mean { /* of a number a period */
     double sum, squares;

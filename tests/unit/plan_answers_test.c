@@ -7,11 +7,11 @@
  */
 #include "unit.h"
 
-#include "plan/emit.h"
-#include "plan/scale.h"
-#include "plan/tally.h"
-#include "plan/what_if.h"
-#include "plan/why.h"
+#include "plan/plan_emit.h"
+#include "plan/plan_scale.h"
+#include "plan/plan_traffic.h"
+#include "plan/plan_what_if.h"
+#include "plan/plan_why.h"
 #include "plan_fixture.h"
 
 static const double GB = 1e9;

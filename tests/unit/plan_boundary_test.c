@@ -5,9 +5,9 @@
  */
 #include "unit.h"
 
-#include "plan/fit.h"
-#include "plan/tally.h"
-#include "plan/what_if.h"
+#include "plan/plan_fit.h"
+#include "plan/plan_traffic.h"
+#include "plan/plan_what_if.h"
 #include "plan_fixture.h"
 #include "words_fixture.h"
 

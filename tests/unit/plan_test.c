@@ -8,7 +8,7 @@
 
 #include "cpu_fixture.h"
 #include "net/net.h"
-#include "plan/fit.h"
+#include "plan/plan_fit.h"
 #include "plan_fixture.h"
 #include "words_fixture.h"
 

@@ -12,7 +12,7 @@
 #include "unit.h"
 
 #include "pick/pick_auto.h"
-#include "plan/timeline.h"
+#include "plan/plan_timeline.h"
 #include "plan_fixture.h"
 
 enum { UNITS = 6, ACCUM_MAX = 6, SEQ = 256, LANES = 4, JOBS = 2 * UNITS * ACCUM_MAX };

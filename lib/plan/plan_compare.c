@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Compares two plans. */
+#include "plan/plan_check.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "value/value_json_out.h"
+#include "base/mem.h"
+#include "base/units.h"
+
+enum { SETTINGS = 22 };
+
+struct settings { /* of a plan, as texts */
+    const char *name[SETTINGS];
+    char *text[SETTINGS]; /* owned */
+    int count;
+};
+
+__attribute__((format(printf, 3, 4))) static void add(struct settings *s, const char *name,
+                                                      const char *format, ...)
+{
+    size_t bytes;
+    FILE *f = mem_stream(&s->text[s->count], &bytes);
+    va_list args;
+
+    s->name[s->count++] = name;
+    va_start(args, format);
+    vfprintf(f, format, args);
+    va_end(args);
+    fclose(f);
+}
+
+static void settings_init(struct settings *s, const struct plan *p)
+{
+    int most = 12 * p->groups.count + 64; /* "[2147483647," and so on */
+    char *groups = mem_new((size_t)most, 1);
+
+    groups_print(&p->groups, groups, most);
+    s->count = 0;
+    add(s, "strategy", "%s", plan_strategy_name(p->strategy));
+    add(s, "algo", "%s", schedule_algo_name(p->algo));
+    add(s, "groups", "%s", groups);
+    add(s, "params", "%" PRId64, p->model.params);
+    add(s, "trainable", "%" PRId64, p->trainable);
+    add(s, "micro_batch", "%d", p->micro_batch);
+    add(s, "accum", "%d", p->accum);
+    add(s, "layered", "%d", plan_layered(&p->settings));
+    add(s, "global_batch", "%" PRId64, p->global_batch);
+    add(s, "seq", "%d", p->seq);
+    add(s, "param_type", "%s", dtype_name(p->param_type));
+    add(s, "wire_type", "%s", dtype_name(p->wire_type));
+    add(s, "grad_type", "%s", dtype_name(p->grad_type));
+    add(s, "compute_type", "%s", dtype_name(p->compute_type));
+    add(s, "device", "%s", plan_device_name(p->device));
+    add(s, "slow_params", "%s", plan_slow_name(p->slow_params));
+    add(s, "slow_grads", "%s", plan_slow_name(p->slow_grads));
+    add(s, "prefetch", "%d", p->prefetch);
+    add(s, "buckets", "%d", p->buckets);
+    if (p->keep >= PLAN_KEEP_ALL)
+        add(s, "keep", "all");
+    else
+        add(s, "keep", "%d", p->keep);
+    add(s, "recompute", "%s", p->recompute ? "yes" : "no");
+    add(s, "chunk_bytes", "%" PRId64, p->chunk_bytes);
+    mem_free(groups);
+}
+
+static void settings_release(struct settings *s)
+{
+    for (int i = 0; i < s->count; i++)
+        mem_free(s->text[i]);
+}
+
+int plan_differ(const struct plan *a, const struct plan *b)
+{
+    struct settings x, y;
+    int differ = 0;
+
+    settings_init(&x, a);
+    settings_init(&y, b);
+    for (int i = 0; i < x.count; i++)
+        differ |= strcmp(x.text[i], y.text[i]) != 0;
+    settings_release(&x);
+    settings_release(&y);
+    return differ;
+}
+
+static const struct {
+    const char *key, *name;
+    size_t at; /* in struct plan_price */
+    const char *(*text)(struct units *u, double v);
+} predicted[] = {
+    {"params_bytes", "parameters", offsetof(struct plan_price, memory.params), units_bytes},
+    {"grads_bytes", "gradients", offsetof(struct plan_price, memory.grads), units_bytes},
+    {"optimizer_bytes", "optimizer state", offsetof(struct plan_price, memory.optimizer),
+     units_bytes},
+    {"activations_bytes", "activations", offsetof(struct plan_price, memory.activations),
+     units_bytes},
+    {"buffers_bytes", "buffers", offsetof(struct plan_price, memory.buffers), units_bytes},
+    {"total_bytes", "memory", offsetof(struct plan_price, memory.total), units_bytes},
+    {"slow_bytes", "slow bytes", offsetof(struct plan_price, slow_bytes), units_sent},
+    {"fast_bytes", "fast bytes", offsetof(struct plan_price, fast_bytes), units_sent},
+    {"compute_s", "compute", offsetof(struct plan_price, compute_s), units_time},
+    {"comm_s", "communication", offsetof(struct plan_price, comm_s), units_time},
+    {"step_s", "step", offsetof(struct plan_price, step_s), units_time},
+    {"tokens_per_s", "tokens/s", offsetof(struct plan_price, tokens_per_s), units_whole},
+    {"goodput", "goodput", offsetof(struct plan_price, survival.goodput), units_plain},
+};
+
+enum { PREDICTED = sizeof predicted / sizeof *predicted };
+
+/* The last is there where one of them prices failures. */
+static int rows_of(const struct plan p[2])
+{
+    return PREDICTED - !(p[0].price.survival.mtbf_s > 0 || p[1].price.survival.mtbf_s > 0);
+}
+
+static double value(const struct plan *p, int i)
+{
+    if (i == PREDICTED - 1 && !(p->price.survival.mtbf_s > 0))
+        return NAN;
+    return *(const double *)(const void *)((const char *)&p->price + predicted[i].at);
+}
+
+void plan_compare_print(const struct plan p[2], char *const names[2], FILE *out)
+{
+    struct settings s[2];
+    struct units u;
+
+    settings_init(&s[0], &p[0]);
+    settings_init(&s[1], &p[1]);
+    fprintf(out, "%-16s %16s %16s %8s\n", "", names[0], names[1], "ratio");
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(s[0].text[i], s[1].text[i]))
+            fprintf(out, "%-16s %16s %16s\n", s->name[i], s[0].text[i], s[1].text[i]);
+    settings_release(&s[0]);
+    settings_release(&s[1]);
+    for (int i = 0; i < rows_of(p); i++) {
+        double first = value(&p[0], i), second = value(&p[1], i);
+        fprintf(out, "%-16s %16s", predicted[i].name,
+                isnan(first) ? "?" : predicted[i].text(&u, first));
+        fprintf(out, " %16s", isnan(second) ? "?" : predicted[i].text(&u, second));
+        if (first > 0 && second >= 0)
+            fprintf(out, " %8.3f\n", second / first);
+        else
+            fprintf(out, " %8s\n", "-");
+    }
+}
+
+void plan_compare_print_json(const struct plan p[2], char *const names[2], FILE *out)
+{
+    struct jout j = jout_begin(out, "paro.plan.compare/1");
+
+    jout_open(&j, "plans", '[');
+    for (int k = 0; k < 2; k++) {
+        struct settings s;
+        settings_init(&s, &p[k]);
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "file", names[k]);
+        jout_open(&j, "settings", '{');
+        for (int i = 0; i < s.count; i++)
+            if (strspn(s.text[i], "0123456789") == strlen(s.text[i]))
+                jout_num(&j, s.name[i], strtod(s.text[i], NULL));
+            else
+                jout_text(&j, s.name[i], s.text[i]);
+        settings_release(&s);
+        jout_close(&j, '}');
+        jout_open(&j, "predicted", '{');
+        for (int i = 0; i < rows_of(p); i++)
+            jout_num(&j, predicted[i].key, value(&p[k], i));
+        jout_close(&j, '}');
+        jout_close(&j, '}');
+    }
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Computes the memory of a strategy: states and buffers as step/step_place.h places them,
+ * activations as net/net_place.c does, and the buffers of collectives.  Also computes how much
+ * a run writes when it saves.
+ */
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/exec_turns.h"
+#include "kern/kern_kind.h"
+#include "net/net.h"
+#include "plan/plan_traffic.h"
+#include "plan/plan_cost.h"
+#include "step/step_place.h"
+
+enum {
+    ADAM_BYTES = 12, /* f32 master and two moments */
+    F32_BYTES = 4
+};
+
+double plan_shard_of(const struct plan_tally *t, enum letter letter, double elems)
+{
+    return letter == LETTER_N   ? elems
+           : letter == LETTER_I ? elems / t->least_group
+                                : elems / t->layout.groups.ranks;
+}
+
+/* Elements of partial sums that have no place in the result, of one reduction of one unit. */
+static int64_t scratch(const struct plan_bill *b, const struct plan_share *s,
+                       const struct plan_lane *lane)
+{
+    unsigned phases = lane->trimmed;
+    int64_t all = s->trained[LETTER_N], group = s->trained[LETTER_I];
+    int inside =
+        phases & SCHEDULE_REDUCE_INSIDE && group < all; /* a group of one adds nothing */
+    int64_t kept = 0;
+
+    if (b->algo == SCHEDULE_RING &&
+        (phases & SCHEDULE_REDUCE_SCATTER) == SCHEDULE_REDUCE_SCATTER)
+        kept = all - s->rank_before; /* the first piece leaves as it came */
+    else if (inside)
+        kept = group + s->carried;
+    else if (phases & SCHEDULE_REDUCE_ACROSS)
+        kept = group - s->group_before;
+    kept -= s->trained[lane->to];
+    return kept > 0 ? kept : 0;
+}
+
+/* Elements of the residuals of one reduction of all units, on the rank that keeps most. */
+static double residual_elems(const struct plan_bill *b, enum step_lane lane)
+{
+    const struct plan_tally *t = b->tally;
+    double times[PLAN_SETS][PLAN_LEGS] = {{0}}, all = t->elems[PLAN_TRAINED];
+    int leg[PLAN_PHASES];
+
+    plan_legs_of(b->algo, b->step.lane[lane].trimmed, leg);
+    if (leg[1] >= 0) /* parts of sums, where they leave their group */
+        times[PLAN_TRAINED][leg[1]] = 1;
+    double sent = plan_tally_largest(t, PLAN_RANK_SLOW, times);
+    if (leg[2] < 0)
+        return sent;
+    /* Complete sums, where they are given to the other groups. */
+    return sent + (leg[1] >= 0 ? plan_shard_of(t, LETTER_I, all) / t->layout.groups.count
+                               : plan_shard_of(t, LETTER_G, all));
+}
+
+/*
+ * Accumulators.  On the CPU every unit has its own; on a GPU with NCCL all units share one.
+ * There the terms arrive in slots of their track (exec/exec_turns.h), one track inside groups
+ * and one across: a piece of a rank's part.
+ */
+static int64_t sums_bytes(const struct plan_bill *b, const struct plan_share *share)
+{
+    int64_t w = dtype_bytes(b->at->wire_type), all = 0, most = 0;
+    int64_t ranks = b->tally->layout.groups.ranks, chunk = b->at->chunk_bytes;
+
+    for (int i = 0; i < b->tally->spans; i++) {
+        int64_t part = (b->tally->span[i].elems[PLAN_TRAINED] + ranks - 1) / ranks * w;
+        int64_t pieces = part > chunk ? (part + chunk - 1) / chunk : 1;
+        for (int k = STEP_REDUCE; k <= STEP_CONVERT; k++) {
+            const struct plan_lane *lane = &b->step.lane[k];
+            int64_t bytes = w * scratch(b, &share[i], lane);
+            int tracks = (lane->trimmed & SCHEDULE_REDUCE_INSIDE) +
+                         ((lane->trimmed & SCHEDULE_REDUCE_ACROSS) != 0);
+            int64_t turn =
+                turns_rounded(bytes) + turns_slots((part + pieces - 1) / pieces, tracks);
+            all += bytes;
+            most = turn > most ? turn : most;
+        }
+    }
+    return b->at->device == DEVICE_CPU ? all : most;
+}
+
+/*
+ * Upper bounds, so that no sum of bytes overflows: of activations a row of each array of a
+ * layer, doubled, for each layer and what there is once (net/net_place.c), and of the logits
+ * four; of states and buffers 32 bytes a parameter.
+ */
+int plan_check_bytes(const struct model *m, int64_t micro_batch, int seq, struct err *err)
+{
+    double heads = (double)(m->heads + 2 * m->kv_heads);
+    double layer =
+        4 * ((double)m->hidden + (double)m->ffn + heads * (double)(m->head_dim + 2)) +
+        4 * (double)m->lora.rank + 256;
+    double rows = (double)micro_batch * seq;
+    double bytes = F32_BYTES * rows * ((double)(m->layers + 4) * layer + 4 * (double)m->vocab) +
+                   32 * (double)m->params;
+
+    if (!m->unit || bytes < 0x1p62)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "%.2e parameters and micro-batches of %" PRId64
+                   " x %d tokens: up to %.1e bytes on a rank, expected less than 2^62",
+                   (double)m->params, micro_batch, seq, bytes);
+}
+
+struct plan_network plan_network_of(const struct plan_case *c)
+{
+    struct plan_network out = {.kern = 0};
+    struct net_bytes bytes = {0};
+
+    for (int gathered = 0; c->model->tensors && gathered < 2; gathered++) {
+        enum dtype there = gathered ? plan_params_wire(&c->settings) : c->param_type;
+        struct kern kern;
+        const struct net_options options = {.batch = c->micro_batch,
+                                            .seq = c->seq,
+                                            .recompute = c->recompute,
+                                            .together = plan_layered(&c->settings),
+                                            .compute = c->compute_type,
+                                            .kern = &kern};
+        kern_kind_open(&kern, c->device, c->compute_type,
+                       kern_kind_weight(c->device, c->compute_type, there));
+        bytes = net_bytes(c->model, &options);
+        out.activations[gathered] = bytes.arrays;
+    }
+    if (c->model->tensors && c->device != DEVICE_CPU) {
+        int64_t least = KERN_KIND_PRODUCT_BYTES;
+        out.kern = (bytes.work > least ? bytes.work : least) +
+                   2 * kern_kind_own_bytes(c->device); /* one computes, one moves */
+    }
+    return out;
+}
+
+/* The memory of ranks of one kind. */
+static struct plan_memory memory_of(const struct plan_bill *b, const struct plan_network *net,
+                                    int kind)
+{
+    const struct plan_case *c = b->at;
+    struct plan_strategy letters = b->strategy;
+    int spans = b->tally->spans;
+    const struct plan_share *share = &b->tally->share[kind * spans];
+    struct step_space space = b->step.space;
+    struct step_unit *unit = mem_new((size_t)spans, sizeof *unit);
+    struct arena own = {0}, shared = {0};
+    struct plan_memory m = {.activations = (double)net->activations[space.has[STEP_GATHER]]};
+
+    for (int i = 0; i < spans; i++) {
+        const struct plan_share *s = &share[i];
+        unit[i] = (struct step_unit){.elems = s->trained[LETTER_N] + s->frozen[LETTER_N],
+                                     .trained = s->trained[LETTER_N],
+                                     .params = s->trained[letters.params],
+                                     .frozen = s->frozen[letters.params],
+                                     .grads = s->trained[letters.grads],
+                                     .optim = s->trained[letters.optimizer],
+                                     .count = b->tally->span[i].count[PLAN_TRAINED]};
+        m.params += (double)(unit[i].count * (unit[i].params + unit[i].frozen)) *
+                    dtype_bytes(c->param_type);
+        m.grads += (double)(unit[i].count * unit[i].grads) * dtype_bytes(c->grad_type);
+        m.optimizer += (double)(unit[i].count * unit[i].optim) * ADAM_BYTES;
+    }
+    if (c->model->unit) {
+        space.unit = unit;
+        step_place(&space, &shared, &own, NULL, NULL);
+        if (c->device == DEVICE_CPU) { /* a piece of the update, tokens, targets */
+            arena_take(&own, PLAN_PIECE * F32_BYTES);
+            int64_t tokens = (int64_t)plan_layered(&c->settings) * c->micro_batch * c->seq;
+            arena_take_each(&own, tokens * (int64_t)sizeof(int32_t), 2);
+        }
+        m.buffers = (double)(shared.used + own.used + sums_bytes(b, share) + net->kern) -
+                    m.params - m.grads - m.optimizer;
+        if (c->slow_grads && c->device == DEVICE_CPU) /* residuals of codings: in the host's
+                                                         memory */
+            m.buffers +=
+                F32_BYTES * (residual_elems(b, STEP_REDUCE) + residual_elems(b, STEP_CONVERT));
+    }
+    m.total = m.params + m.grads + m.optimizer + m.activations + m.buffers;
+    mem_free(unit);
+    return m;
+}
+
+void plan_footprint(const struct plan_bill *b, const struct plan_network *net,
+                    struct plan_price *p)
+{
+    p->memory = (struct plan_memory){0};
+    for (int k = 0; k < b->tally->kinds; k++) {
+        struct plan_memory m = memory_of(b, net, k);
+        if (m.total > p->memory.total)
+            p->memory = m;
+    }
+    p->feasible = b->at->memory_bytes <= 0 || p->memory.total <= b->at->memory_bytes;
+}
+
+struct asked { /* a plan, as it is priced */
+    struct topo topo;
+    struct plan_case at;
+    struct plan_tally tally;
+};
+
+static void ask(struct asked *a, const struct plan *p, enum device_kind device)
+{
+    topo_init_rateless(&a->topo, &p->groups);
+    plan_case_of(p, &a->topo, &a->at);
+    a->at.device = device;
+    plan_tally_init(&a->tally, &a->topo, &p->model, p->trainable, p->keep);
+}
+
+static void asked_release(struct asked *a)
+{
+    plan_tally_release(&a->tally);
+    topo_release(&a->topo);
+}
+
+void plan_totals_on(const struct plan *p, enum device_kind device,
+                    const struct plan_strategy *strategy, int n, double *bytes)
+{
+    struct asked a;
+
+    ask(&a, p, device);
+    const struct plan_network net = plan_network_of(&a.at);
+    for (int i = 0; i < n; i++) {
+        struct plan_bill b = plan_bill_of(&a.at, &a.tally, strategy[i], p->algo);
+        struct plan_price price;
+        plan_footprint(&b, &net, &price);
+        bytes[i] = price.memory.total;
+    }
+    asked_release(&a);
+}
+
+double plan_sums_on(const struct plan *p, enum device_kind device)
+{
+    struct asked a;
+
+    ask(&a, p, device);
+    struct plan_bill b = plan_bill_of(&a.at, &a.tally, p->strategy, p->algo);
+    double bytes = 0;
+
+    for (int k = 0; k < a.tally.kinds; k++)
+        bytes = fmax(bytes, (double)sums_bytes(&b, &a.tally.share[k * a.tally.spans]));
+    asked_release(&a);
+    return bytes;
+}
+
+/* ---- a checkpoint (train/train_state.c) ---- */
+
+struct lodger { /* a group on its host */
+    const char *host;
+    int ranks;
+};
+
+static int by_host(const void *a, const void *b)
+{
+    return strcmp(((const struct lodger *)a)->host, ((const struct lodger *)b)->host);
+}
+
+struct plan_hosts plan_hosts_of(const struct topo *t)
+{
+    int count = t->groups.count, sum = 0;
+    struct lodger *all = mem_new((size_t)count, sizeof *all);
+    struct plan_hosts h = {0, 0};
+
+    for (int k = 0; k < count; k++)
+        all[k] = (struct lodger){t->host && t->host[k] ? t->host[k] : "", t->groups.members[k]};
+    qsort(all, (size_t)count, sizeof *all, by_host);
+    for (int k = 0; k < count; k++) {
+        int same = k > 0 && all[k].host[0] && strcmp(all[k].host, all[k - 1].host) == 0;
+        sum = (same ? sum : 0) + all[k].ranks;
+        h.count += !same;
+        h.most = sum > h.most ? sum : h.most;
+    }
+    mem_free(all);
+    return h;
+}
+
+/* Bytes of a parameter in a checkpoint. */
+static int saved_bytes(const struct plan_case *c)
+{
+    enum dtype type = c->param_type; /* without a file, the plan's; else the model's own */
+    struct err ignored;
+
+    if (c->model->unit && dtype_parse(c->model->dtype, &type, &ignored))
+        type = c->param_type;
+    return dtype_bytes(type);
+}
+
+struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_tally *t)
+{
+    struct plan_saved most = {0, 0, 0};
+    int w = saved_bytes(c);
+
+    for (int r = 0; r < t->kinds; r++) {
+        struct plan_saved s = {
+            (double)(w * plan_tally_shard(t, PLAN_ALL, LETTER_G, r)),
+            (double)(ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r)),
+            (double)(4 * plan_tally_shard(t, PLAN_ALL, LETTER_G, r)) -
+                (double)(4 * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r))};
+        if (s.params + s.optimizer > most.params + most.optimizer)
+            most = s;
+    }
+    return most;
+}
+
+struct plan_checkpoint plan_checkpoint(const struct plan_search *s, const struct plan_tally *t)
+{
+    struct plan_saved most = plan_saved_of(&s->at, t);
+    struct plan_checkpoint p = {.bytes = saved_bytes(&s->at) * t->elems[PLAN_ALL] +
+                                         ADAM_BYTES * t->elems[PLAN_TRAINED],
+                                .rank_bytes = most.params + most.optimizer};
+
+    /* Shards differ by a few elements: ranks of the largest do not write more than all. */
+    if (s->storage_Bps > 0)
+        p.s = fmin(p.rank_bytes * plan_hosts_of(plan_search_whole(s)).most, p.bytes) /
+              plan_search_storage(s);
+    return p;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Computes the time of computing: matrix products by the rate of products, all else by the
+ * bytes that pass through memory (net/, engine/engine_step.c, engine/engine_update.c).
+ */
+#include "plan/plan_cost.h"
+
+#include <math.h>
+
+#include "kern/kern_kind.h"
+
+enum {
+    /* AdamW on one element: the moments 3 + 4, their corrections 2, root, eps, quotient 3,
+       decay and step 4. */
+    ADAM_FLOPS = 16,
+    ADAM_STATE = 3, /* f32 numbers an element, each read and written */
+    F32_BYTES = 4
+};
+
+static double flops_s(const struct plan_bill *b, double flops)
+{
+    double known = topo_flops_in(b->at->topo, b->at->compute_type);
+
+    /* A type that was not measured has the other one's rate, and rates_of says so. */
+    known = known > 0 ? known : b->at->topo->flops;
+    return known > 0 ? flops / known : 0;
+}
+
+enum use { EMBEDDING, LAYER, LAST_LAYER, HEAD };
+
+static enum use use_of(const struct model *m, int visit)
+{
+    return visit == 0               ? EMBEDDING
+           : visit == m->visits - 1 ? HEAD
+           : visit == m->visits - 2 ? LAST_LAYER
+                                    : LAYER;
+}
+
+/* Products of a use; `again`: those that a backward computes once more.  The head's are not,
+   nor the last layer's, whose forward ran last of all; nor of the others the product that
+   leaves the layer, (ffn, hidden): what enters a layer is kept.  Attention is counted as the
+   whole square: kernels skip the masked half, and reach about half of the rate of products
+   (tests/gpu/FIGURES.md), which comes to the same. */
+static double use_flops(const struct plan_bill *b, enum use use, int again)
+{
+    const struct model *m = b->at->model;
+    double rows = (double)b->at->micro_batch * b->at->seq, width = (double)m->hidden;
+    double head = 2 * rows * width * (double)m->vocab, layers = m->layers ? m->layers : 1;
+    double scores = 4 * rows * b->at->seq * (double)(m->heads * m->head_dim);
+    double layer = (b->tally->product_flops * rows - head) / layers + scores;
+
+    if (use == EMBEDDING || (again && use != LAYER))
+        return 0;
+    if (use == HEAD)
+        return head;
+    return again ? layer - 2 * rows * width * (double)m->ffn : layer;
+}
+
+/*
+ * Numbers that pass through memory beside the products, of one token.  Forward of a layer: two
+ * norms (read, write), two residual sums (two read, one written), rotation of queries and keys,
+ * SwiGLU (two read, one written).  Backward: norms and sums once more with what they keep,
+ * rotation, SwiGLU (three read, two written).  Head: the softmax goes over the logits three
+ * times, its gradient twice.  Embedding: a row read, a row written or added to.
+ */
+static double use_numbers(const struct model *m, enum use use, int back)
+{
+    double c = (double)m->hidden, f = (double)m->ffn, v = (double)m->vocab;
+    double qk = (double)((m->heads + m->kv_heads) * m->head_dim);
+
+    if (use == EMBEDDING)
+        return back ? 3 * c : 2 * c;
+    if (use == HEAD)
+        return back ? 2 * v + 3 * c : 3 * v + 2 * c;
+    return back ? 12 * c + 2 * qk + 5 * f : 10 * c + 2 * qk + 3 * f;
+}
+
+static double update_s(const struct plan_bill *b, int span)
+{
+    const struct plan_case *c = b->at;
+    struct plan_strategy s = b->strategy;
+    double elems = (double)b->tally->span[span].elems[PLAN_TRAINED];
+    double optim = plan_shard_of(b->tally, s.optimizer, elems), g = dtype_bytes(c->grad_type);
+    double grads = plan_shard_of(b->tally, s.grads, elems), bytes;
+
+    if (!(c->topo->flops > 0) || plan_is_free(b, PLAN_UPDATE))
+        return 0;
+    /* For the norm, for the update; and cleared. */
+    bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
+    if (!b->step.shape.has[STEP_SYNC]) /* parameters are slices of the master */
+        bytes +=
+            plan_shard_of(b->tally, s.params, elems) * (F32_BYTES + dtype_bytes(c->param_type));
+    return flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes);
+}
+
+static void work_of(const struct plan_bill *b, int visit, int span, struct plan_work *out)
+{
+    const struct plan_case *c = b->at;
+    const struct plan_span *at = &b->tally->span[span];
+    double rows = (double)c->micro_batch * c->seq, elems = (double)at->elems[PLAN_ALL];
+    double trained = (double)at->elems[PLAN_TRAINED], w = dtype_bytes(c->wire_type);
+    const struct step_space *s = &b->step.space;
+    /* A parameter whose type is another than the one that the network reads. */
+    enum dtype type = s->has[STEP_GATHER] ? s->wire : s->param;
+    double g = dtype_bytes(c->grad_type);
+    double read = type == s->read ? 0 : elems * (dtype_bytes(type) + dtype_bytes(s->read));
+    /* In a micro-step: the average, for the last may have fewer. */
+    double micros = (double)c->accum / plan_micro_steps(&c->settings);
+    double act = dtype_bytes(kern_kind_act(c->device, c->compute_type));
+
+    *out = (struct plan_work){.update_s = update_s(b, span)};
+    if (!(c->topo->flops > 0) || plan_is_free(b, PLAN_COMPUTE))
+        return;
+    enum use use = use_of(c->model, visit);
+    int layers = c->model->unit != NULL; /* else each parameter is multiplied by each token */
+    double flops = layers ? use_flops(b, use, 0) : 2 * rows * elems;
+    double there = layers ? use_numbers(c->model, use, 0) : 0;
+    double back = layers ? use_numbers(c->model, use, 1) : 0;
+    /* In a sparse model everything but masks trains. */
+    double part = c->model->sparse.share > 0 ? 1 : elems > 0 ? trained / elems : 0;
+    rows *= micros;
+    flops *= micros;
+    out->forward_s = flops_s(b, flops) + plan_memory_s(b, read + act * rows * there);
+    /* Gradients of activations, and of the weights that are trained. */
+    out->backward_s = flops_s(b, flops * (1 + part));
+    out->backward_s += plan_memory_s(b, read + act * rows * back);
+    if (c->recompute)
+        out->backward_s += micros * flops_s(b, use_flops(b, use, 1));
+    /* A gradient apart is read, written elsewhere or added, and cleared. */
+    if (b->step.shape.has[STEP_REDUCE])
+        out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + w));
+    else if (c->grad_type != DTYPE_F32)
+        out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + 2 * g));
+}
+
+/*
+ * Seconds that computing loses to the gather that a use needs.  One that goes across is under
+ * way for as long as ports take, and is priced by what was measured there; inside it is one of
+ * its legs.
+ */
+static double gather_lost_s(const struct plan_bill *b)
+{
+    const struct topo *t = b->at->topo;
+    unsigned phases = b->step.lane[STEP_GATHER].trimmed;
+    int across = (phases & SCHEDULE_GATHER_ACROSS) != 0;
+    double lost = 0;
+
+    if (!phases || !(t->flops > 0) || plan_is_free(b, PLAN_COMPUTE))
+        return 0;
+    if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
+        return 0;
+    for (int l = across ? 1 : 0; l < (across ? t->levels : 1); l++)
+        lost = fmax(lost, t->level[l].use_lost_s);
+    return lost;
+}
+
+void plan_works_of(const struct plan_bill *b, struct plan_work *out)
+{
+    const struct plan_tally *t = b->tally;
+    double lost = gather_lost_s(b);
+
+    for (int v = 0; v < t->visits; v++) {
+        int alike = v > 0 && t->span_of[v] == t->span_of[v - 1] &&
+                    use_of(b->at->model, v) == use_of(b->at->model, v - 1);
+        if (alike)
+            out[v] = out[v - 1];
+        else
+            work_of(b, v, t->span_of[v], &out[v]);
+    }
+    for (int v = 0; v < t->visits; v++) {
+        int kept = v >= t->visits - b->at->keep; /* its backward finds what its forward had */
+        out[v].forward_s += lost;
+        out[v].backward_s += kept ? 0 : lost;
+    }
+}
