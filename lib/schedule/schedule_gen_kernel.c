@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Brings the items of each participant to all others in few rounds.  Leaves the meaning of
- * items and participants to gen_few.c.  Round r of sub-chunk c is at step r C + c, all chunks
+ * items and participants to schedule_gen_few.c.  Round r of sub-chunk c is at step r C + c, all chunks
  * of an item at once: what goes from one to another in a round is one message for each
  * sub-chunk.
  *

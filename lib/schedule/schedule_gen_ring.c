@@ -14,7 +14,7 @@
  * steps.
  *
  * A reduction is the time reversal of a ring that runs backward, so that it runs forward too:
- * see gen_ho.c.
+ * see schedule_gen_ho.c.
  *
  * A broadcast goes along the chain that the ring is without one link: chunk q makes hop t at
  * step t + q.
