@@ -7,7 +7,7 @@
 
 /*
  * Reads a Hugging Face folder: model.safetensors, or the files that
- * model.safetensors.index.json names; what else is in it is shard/folder.h's.  A single
+ * model.safetensors.index.json names; what else is in it is shard/shard_folder.h's.  A single
  * .safetensors file is a folder of that file alone, and a checkpoint of another trainer
  * (ckpt/ckpt_foreign.h) one file of tensors in pieces, in which states of an optimizer are not
  * matched.

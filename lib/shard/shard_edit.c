@@ -15,8 +15,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "ckpt/ckpt_hf.h"
-#include "shard/folder.h"
-#include "shard/merge_plan.h"
+#include "shard/shard_folder.h"
+#include "shard/shard_merge_plan.h"
 #include "shard/shard_parts.h"
 
 enum {

@@ -20,10 +20,10 @@
 #include "ckpt/ckpt_write.h"
 #include "ckpt/ckpt_gguf.h"
 #include "ckpt/ckpt_weights.h"
-#include "shard/carry.h"
-#include "shard/folder.h"
-#include "shard/gguf_tokens.h"
-#include "shard/merge_plan.h"
+#include "shard/shard_carry.h"
+#include "shard/shard_folder.h"
+#include "shard/shard_gguf_tokens.h"
+#include "shard/shard_merge_plan.h"
 #include "shard/shard_parts.h"
 
 /* Bytes of an element of a band at most: f64 while adapters are added, f32, and as written. */

@@ -3,7 +3,7 @@
  * Writes a checkpoint as a folder: the one that was split, byte for byte; or of a run what
  * transformers loads, or PEFT where adapters train.  Which tensor goes into which weights
  * file and where: as the headers have it that were kept, or under headers of our own.  How the
- * bytes get there is merge_move.c's.
+ * bytes get there is shard_merge_move.c's.
  */
 #include <inttypes.h>
 #include <ckpt_limits.h>
@@ -14,10 +14,10 @@
 #include "value/value_json_out.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_hf.h"
-#include "shard/carry.h"
-#include "shard/merge_plan.h"
+#include "shard/shard_carry.h"
+#include "shard/shard_merge_plan.h"
 #include "shard/shard_parts.h"
-#include "shard/peft.h"
+#include "shard/shard_peft.h"
 
 /* --- the plan --- */
 

@@ -3,7 +3,7 @@
 #define SHARD_SHARD_PARTS_H
 
 #include "ckpt/ckpt_write.h"
-#include "shard/moves.h"
+#include "shard/shard_moves.h"
 #include "shard/shard.h"
 
 /* Declares what the verbs of paro-shard share. */

@@ -11,8 +11,8 @@
 #include "base/io.h"
 #include "value/value_json_out.h"
 #include "base/mem.h"
-#include "shard/checkup.h"
-#include "shard/moves.h"
+#include "shard/shard_checkup.h"
+#include "shard/shard_moves.h"
 #include "shard/shard_parts.h"
 
 struct repair {

@@ -19,13 +19,13 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "shard/carry.h"
-#include "shard/folder.h"
+#include "shard/shard_carry.h"
+#include "shard/shard_folder.h"
 #include "ckpt/ckpt_foreign.h"
 #include "ckpt/ckpt_hf.h"
 #include "ckpt/ckpt_states.h"
 #include "ckpt/ckpt_pieces.h"
-#include "shard/peft.h"
+#include "shard/shard_peft.h"
 #include "shard/shard_parts.h"
 
 /* --- the optimizer's state --- */

@@ -9,7 +9,7 @@
 
 #include "value/value_json_out.h"
 #include "base/mem.h"
-#include "shard/checkup.h"
+#include "shard/shard_checkup.h"
 #include "ckpt/ckpt_hf.h"
 #include "shard/shard.h"
 

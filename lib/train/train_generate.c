@@ -19,7 +19,7 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "base/run_folder.h"
-#include "shard/carry.h"
+#include "shard/shard_carry.h"
 #include "ckpt/ckpt_states.h"
 #include "data/data_chat.h"
 #include "kern/kern.h"

@@ -3,7 +3,7 @@
 #define TRAIN_TRAIN_INSIDE_H
 
 /* Inside train/: describes a run while it runs. */
-#include "shard/carry.h"
+#include "shard/shard_carry.h"
 #include "ckpt/ckpt_write.h"
 #include "data/data.h"
 #include "engine/engine_proof.h"

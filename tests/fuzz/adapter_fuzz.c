@@ -2,7 +2,7 @@
 /* Feeds bytes to the reader of a PEFT folder's adapter_config.json. */
 #include "reader_fuzz.h"
 
-#include "shard/peft.h"
+#include "shard/shard_peft.h"
 
 /* What is read of a true one by the adapters' own writer. */
 static void check_own(const struct model *m)

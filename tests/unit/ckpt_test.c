@@ -7,7 +7,7 @@
 
 #include "ckpt/ckpt.h"
 #include "ckpt/ckpt_states.h"
-#include "shard/folder.h"
+#include "shard/shard_folder.h"
 #include "shard/shard.h"
 #include "ckpt_fixture.h"
 

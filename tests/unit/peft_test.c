@@ -6,7 +6,7 @@
  */
 #include "unit.h"
 
-#include "shard/peft.h"
+#include "shard/shard_peft.h"
 #include "shard/shard.h"
 #include "temp_fixture.h"
 #include "words_fixture.h"

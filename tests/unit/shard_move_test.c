@@ -12,7 +12,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "shard/moves.h"
+#include "shard/shard_moves.h"
 #include "temp_fixture.h"
 #include "words_fixture.h"
 

@@ -4,7 +4,7 @@
  * Some keys of adapter_config.json are read, some do not touch what the adapters add, and any
  * other switches something on unless it is null, false or empty.
  */
-#include "shard/peft.h"
+#include "shard/shard_peft.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collects a plan of moves and creates its files; move_run.c fills them. */
-#include "shard/moves.h"
+/* Collects a plan of moves and creates its files; shard_move_run.c fills them. */
+#include "shard/shard_moves.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
  * Chooses, reads and writes the files of a model's folder that a run carries from its start to
  * its checkpoints.
  */
-#include "shard/carry.h"
+#include "shard/shard_carry.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
-#include "shard/folder.h"
+#include "shard/shard_folder.h"
 
 /* The tokenizer's, and last what generates. */
 static const char *const names[] = {"tokenizer.json",     "tokenizer_config.json",

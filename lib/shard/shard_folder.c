@@ -23,7 +23,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "ckpt/ckpt_write.h"
-#include "shard/folder.h"
+#include "shard/shard_folder.h"
 #include "shard/shard_parts.h"
 
 struct listing {

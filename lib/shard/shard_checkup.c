@@ -3,7 +3,7 @@
  * Finds all damage of a checkpoint, not the first alone.  The data goes through a plan of
  * moves, of which only the failures are used.
  */
-#include "shard/checkup.h"
+#include "shard/shard_checkup.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "shard/moves.h"
+#include "shard/shard_moves.h"
 
 static int place_of(const struct checkup *x, int file, int k)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SHARD_PEFT_H
-#define SHARD_PEFT_H
+#ifndef SHARD_SHARD_PEFT_H
+#define SHARD_SHARD_PEFT_H
 
 #include "ckpt/ckpt_safetensors.h"
 #include "model/model.h"

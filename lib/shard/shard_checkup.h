@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SHARD_CHECKUP_H
-#define SHARD_CHECKUP_H
+#ifndef SHARD_SHARD_CHECKUP_H
+#define SHARD_SHARD_CHECKUP_H
 
 #include "ckpt/ckpt_write.h"
 #include "shard/shard.h"

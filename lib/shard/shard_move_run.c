@@ -13,7 +13,7 @@
  * A piece of `to` in one unit is summed on the way; one of several, as B, is read back by the
  * thread that completes it, while it is in memory.
  */
-#include "shard/moves.h"
+#include "shard/shard_moves.h"
 
 #include <assert.h>
 #include <errno.h>

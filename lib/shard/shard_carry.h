@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SHARD_CARRY_H
-#define SHARD_CARRY_H
+#ifndef SHARD_SHARD_CARRY_H
+#define SHARD_SHARD_CARRY_H
 
 #include "base/io.h"
 #include "ckpt/ckpt_weights.h"

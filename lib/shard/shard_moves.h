@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SHARD_MOVES_H
-#define SHARD_MOVES_H
+#ifndef SHARD_SHARD_MOVES_H
+#define SHARD_SHARD_MOVES_H
 
 #include "ckpt/ckpt_write.h"
 #include "shard/shard.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SHARD_MERGE_PLAN_H
-#define SHARD_MERGE_PLAN_H
+#ifndef SHARD_SHARD_MERGE_PLAN_H
+#define SHARD_SHARD_MERGE_PLAN_H
 
 #include "ckpt/ckpt_write.h"
 #include "shard/shard.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SHARD_GGUF_TOKENS_H
-#define SHARD_GGUF_TOKENS_H
+#ifndef SHARD_SHARD_GGUF_TOKENS_H
+#define SHARD_SHARD_GGUF_TOKENS_H
 
 #include "ckpt/ckpt_gguf.h"
 #include "token/tokenizer.h"

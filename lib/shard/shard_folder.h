@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SHARD_FOLDER_H
-#define SHARD_FOLDER_H
+#ifndef SHARD_SHARD_FOLDER_H
+#define SHARD_SHARD_FOLDER_H
 
 #include "ckpt/ckpt_hf.h"
 

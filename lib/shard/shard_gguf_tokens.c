@@ -4,7 +4,7 @@
  * merges or what stands for them, the name of the way in which words are cut, and the chat
  * template.
  */
-#include "shard/gguf_tokens.h"
+#include "shard/shard_gguf_tokens.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "shard/moves.h"
-#include "shard/merge_plan.h"
+#include "shard/shard_moves.h"
+#include "shard/shard_merge_plan.h"
 
 /* --- adapters, added into the matrix beside which they were trained; whole matrices --- */
 
