@@ -3,7 +3,7 @@
 #define DATA_DATA_CHAT_H
 
 #include "data/data_jsonl.h"
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 /*
  * Encodes conversations as tokens, by the templates that families of models were tuned with.

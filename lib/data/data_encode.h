@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "data/data_source.h"
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 /*
  * Encodes texts as tokens (paro-data(5)).  A text file is one document, encoded as it is.  JSON

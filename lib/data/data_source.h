@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "data/data_chat.h"
 #include "data/data_spans.h"
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 /*
  * Reads one file of tokens (paro-data(5)), when tokens are requested, not mapped: one that is

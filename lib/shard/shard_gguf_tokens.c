@@ -12,7 +12,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "value/value_tree.h"
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 /* llama.cpp's name of the cut; "llama" tokens are SentencePiece's, with scores. */
 static const struct cut {

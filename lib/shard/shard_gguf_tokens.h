@@ -3,7 +3,7 @@
 #define SHARD_SHARD_GGUF_TOKENS_H
 
 #include "ckpt/ckpt_gguf.h"
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 /* The files of a folder, which have been read. */
 struct gguf_source {

@@ -8,7 +8,7 @@
 
 #include "value/value_tree.h"
 #include "token/token_words.h"
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 /*
  * A pattern sees so many bytes from the beginning of a word, a word is cut here, and so a word

@@ -3,7 +3,7 @@
 #define TOKEN_TOKEN_PLACE_H
 
 #include "value/value_tree.h"
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 /* Where files are read from. */
 struct token_place {

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 /* Inside token/: declares classes of characters, and the names of patterns. */
 

@@ -167,7 +167,7 @@ enum { TRAIN_PROMPT_LENGTH = 256, TRAIN_PROMPT_LENGTH_MAX = 1 << 24 };
 struct train_prompt {
     const char *text;
     const char *from;          /* a checkpoint, a run, a Hugging Face folder */
-    const char *tokenizer;     /* a folder (token/tokenizer.h), "bytes"; NULL: from's */
+    const char *tokenizer;     /* a folder (token/token.h), "bytes"; NULL: from's */
     const char *template;      /* with chat: of data/data_chat.h; NULL: by the tokenizer */
     const char *system;        /* with chat: the system message; NULL: the template's */
     int chat;                  /* text is a user's message, and an answer is written */

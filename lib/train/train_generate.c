@@ -24,7 +24,7 @@
 #include "data/data_chat.h"
 #include "kern/kern.h"
 #include "net/net.h"
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 enum {
     BYTES = 256,

@@ -4,7 +4,7 @@
 #include "reader_fuzz.h"
 
 #include "base/io.h"
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 static void check(struct tokenizer *b, const uint8_t *data, size_t bytes)
 {

@@ -5,7 +5,7 @@
  * decode what comes out. */
 #include "reader_fuzz.h"
 
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 static void check(struct tokenizer *t, const char *data, int64_t bytes, int flags)
 {

@@ -8,7 +8,7 @@
 
 #include "base/io.h"
 #include "base/rng.h"
-#include "token/tokenizer.h"
+#include "token/token.h"
 #include "words_fixture.h"
 
 #define SMALL "tests/data/bpe"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKEN_TOKENIZER_H
-#define TOKEN_TOKENIZER_H
+#ifndef TOKEN_TOKEN_H
+#define TOKEN_TOKEN_H
 
 #include <stdint.h>
 

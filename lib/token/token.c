@@ -4,7 +4,7 @@
  * and of merges (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019),
  * and what other files of the folder say about its tokens.
  */
-#include "token/tokenizer.h"
+#include "token/token.h"
 
 #include <assert.h>
 #include <inttypes.h>
