@@ -83,15 +83,17 @@ ONEDNN  := $(shell echo DNNL_VERSION_MAJOR | $(CC) -E -P -include oneapi/dnnl/dn
 UNFIT   := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16_x86.c) \
            $(if $(filter 2,$(ONEDNN)),%_onednn3.c,%_onednn2.c)
 ABSENT  := $(foreach p,$(PARTS),$(if $(filter $p,$(HAS)),%_$p_none.c,$(filter-out %_none.c,$(call part,$p))))
-ALLSRC  := $(filter-out $(UNFIT),$(sort $(filter-out lib/shim/%,$(wildcard lib/*/*.c lib/*/*.cu))))
+# Folders whose objects are in shared libraries alone.
+BORDERS := $(wildcard lib/paro/*.c lib/preload/*.c lib/plugin/*.c)
+ALLSRC  := $(filter-out $(UNFIT) $(BORDERS),$(sort $(wildcard lib/*/*.c lib/*/*.cu)))
 LIBSRC  := $(filter-out $(ABSENT),$(ALLSRC)) $(EMULATOR)
 obj      = $(addsuffix .o,$(basename $(patsubst %,$(O)/%,$(filter-out $(KNOWS) $(EMULATOR),$1)) \
            $(patsubst %,$(B)/%,$(filter $(KNOWS) $(EMULATOR),$1))))
 LIBOBJ  := $(call obj,$(LIBSRC))
 # What other programs load: libparo without GPUs, and what they preload; one that is in software has its library beside.
-shim     = $(call obj,$(wildcard $(patsubst %,lib/shim/%.c,$1)))
-PORTS   := shim_fabric* shim_combine*
-PUBLIC  := $(O)/libparo.so $(O)/static/libparo.a $(if $(call shim,shim_mpi*),$(O)/libparo-mpi.so) $(B)/libparo-nccl-plugin.so
+border   = $(call obj,$(filter $(patsubst %,lib/%.c,$1),$(BORDERS)))
+PORTS   := paro/paro_fabric paro/paro_combine
+PUBLIC  := $(O)/libparo.so $(O)/static/libparo.a $(if $(call border,preload/preload_mpi%),$(O)/libparo-mpi.so) $(B)/libparo-nccl-plugin.so
 PRELOAD := $(if $(filter nccl,$(HAS)),$(B)/libparo-nccl.so)
 SOFTGPU := $(if $(EMULATOR),$(B)/libnccl.so.2)
 BESIDE  := $(if $(EMULATOR),-Wl$(comma)-rpath$(comma)$(abspath $(B)))
@@ -156,8 +158,8 @@ $(FUZZERS): $(B)/unit/%_test: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/fuzz_mutate.o 
 	$(call link,-lcmocka)
 $(B)/unit/bayes_test: LDLIBS += -llapacke
 $(filter $(B)/unit/nccl_%,$(UNITS)): | $(B)/libparo-nccl-plugin.so
-# shim_NAME_test calls what is in no library.
-$(filter $(B)/unit/shim_%,$(UNITS)): $(B)/unit/%_test: $(O)/lib/shim/%.o
+# preload_NAME_test calls what is in no library.
+$(filter $(B)/unit/preload_%,$(UNITS)): $(B)/unit/%_test: $(O)/lib/preload/%.o
 # NAME_check's parts are NAME_check_PART.c.
 PARTSRC := $(sort $(wildcard tests/gpu/*_check_*.c))
 $(B)/gpu/kern_check: $(patsubst %.c,$(O)/%.o,$(filter tests/gpu/kern_check_%,$(PARTSRC)))
@@ -169,24 +171,24 @@ shared   = $(call link,-shared -Wl$(comma)--exclude-libs$(comma)ALL $1)
 $(B)/tests/emulate/%.o: override CFLAGS += -fvisibility=default
 $(B)/libnccl.so.2: $(call obj,$(EMULATOR))
 	$(call link,-shared -Wl$(comma)-soname$(comma)libnccl.so.2)
-$(B)/libparo-nccl.so: $(call shim,shim_nccl* shim_tuning*) $(SOFTGPU) $(B)/libparo.a
+$(B)/libparo-nccl.so: $(call border,preload/preload_nccl% plugin/plugin_tuning) $(SOFTGPU) $(B)/libparo.a
 	$(call shared,$(BESIDE))
-$(O)/libparo-mpi.so: $(call shim,shim_mpi* $(PORTS)) $(O)/libparo.a
+$(O)/libparo-mpi.so: $(call border,preload/preload_mpi% $(PORTS)) $(O)/libparo.a
 	$(call shared)
 # NCCL closes it with its last communicator; records of later ones follow those of earlier ones.
-$(B)/libparo-nccl-plugin.so: $(call shim,shim_plugin* shim_tuning*) $(O)/libparo.a
+$(B)/libparo-nccl-plugin.so: $(call border,plugin/%) $(O)/libparo.a
 	$(call shared,-Wl$(comma)-z$(comma)nodelete)
-$(O)/libparo.so: $(call shim,paro* $(PORTS)) $(O)/libparo.a
+$(O)/libparo.so: $(call border,paro/%) $(O)/libparo.a
 	$(call shared,-Wl$(comma)-soname$(comma)libparo.so.0)
-$(O)/static/libparo.a: $(call shim,paro* $(PORTS)) $(O)/libparo.a
+$(O)/static/libparo.a: $(call border,paro/%) $(O)/libparo.a
 	@mkdir -p $(@D) && rm -f $@
 	$(call say,AR $@)
 	$(Q)ld -r -o $(@D)/paro.o $^ && objcopy --localize-hidden $(@D)/paro.o && ar rcs $@ $(@D)/paro.o
-$(B)/shim/%: $(B)/tests/shim/%.o $(SOFTGPU)
+$(B)/preload/%: $(B)/tests/preload/%.o $(SOFTGPU)
 	$(call link,$(BESIDE))
 unit-programs: $(UNITS)
 units: $(UNITS) $(CHECKS)
-checks: $(CHECKS) $(if $(PRELOAD),$(patsubst tests/%.c,$(B)/%,$(wildcard tests/shim/nccl_*.c)))
+checks: $(CHECKS) $(if $(PRELOAD),$(patsubst tests/%.c,$(B)/%,$(wildcard tests/preload/nccl_*.c)))
 gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c))
 .PRECIOUS: $(O)/%.o $(B)/%.o
 -include $(sort $(wildcard $(foreach b,$(O) $(B),$b/*/*.d $b/*/*/*.d)))

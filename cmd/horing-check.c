@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli_health.h"
+#include "check/check.h"
 
 /* Beside this program, or where an installation has it. */
 static void become_rounds(char **argv, struct err *err)
@@ -21,7 +21,7 @@ static void become_rounds(char **argv, struct err *err)
     char *slash = strrchr(self, '/');
     if (slash)
         *slash = 0;
-    if (cli_health_hand_over(err))
+    if (check_hand_over(err))
         return;
     errno = ENOENT;
     for (int i = 0; slash && i < 2; i++) {
@@ -34,31 +34,31 @@ static void become_rounds(char **argv, struct err *err)
 }
 
 /* The answer is printed at once, or the time was over before. */
-static int look(struct cli_health *a, enum health_state *state, struct err *err)
+static int look(struct check *a, enum health_state *state, struct err *err)
 {
-    int rc = cli_health_begin(a, err);
+    int rc = check_begin(a, err);
 
     if (rc == 0)
         rc = a->replay ? health_replay(&a->o, a->replay, a->answer, state, err)
                        : health_quick(&a->o, a->answer, state, err);
-    cli_health_stop_timer(a);
-    return cli_health_print(a, rc, err);
+    check_stop_timer(a);
+    return check_print(a, rc, err);
 }
 
 int main(int argc, char **argv)
 {
-    struct cli_health a;
+    struct check a;
     enum health_state state = HEALTH_UNKNOWN;
     struct err err = {0};
     int rc = -1;
 
-    cli_health_parse(&a, argc, argv);
+    check_parse(&a, argc, argv);
     if (a.launch)
-        return cli_health_close(&a, cli_health_launch(&a, &err));
+        return check_close(&a, check_relay(&a, &err));
     if (a.replay || a.o.level == HEALTH_QUICK)
         rc = look(&a, &state, &err);
     else
         become_rounds(argv, &err);
-    int status = rc ? cli_health_fail(&a, &err) : cli_finish(&a.cli, (int)state);
-    return cli_health_close(&a, status);
+    int status = rc ? check_fail(&a, &err) : cli_finish(&a.cli, (int)state);
+    return check_close(&a, status);
 }

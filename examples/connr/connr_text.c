@@ -5,7 +5,7 @@
  */
 #include <ctype.h>
 #include <math.h>
-#include <plan_search.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

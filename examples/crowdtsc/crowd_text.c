@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables, texts and words: reading, checking, printing.  Memory and random numbers. */
 #include <ctype.h>
-#include <plan_search.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Overwrites a status line with plain characters, for any terminal. */
 #include "base/status.h"
 
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -80,8 +80,8 @@ struct coll_spec {
     enum dtype_op redop;     /* of the reductions: the sum unless said otherwise */
     enum schedule_algo algo; /* auto: this and the chunk as the tuning table says */
     int64_t chunk_bytes;     /* 0: the default, 60 KiB: under Open MPI's TCP eager limit */
-    /* Sends data between groups as int8 blocks (exec/exec_block8.h), f32 and bf16 alone; exec.h says
-       what is rounded.  Copies need coll_call.round, or coll_round of `in` before. */
+    /* Sends data between groups as int8 blocks (exec/exec_block8.h), f32 and bf16 alone; exec.h
+       says what is rounded.  Copies need coll_call.round, or coll_round of `in` before. */
     int coded;
     int stage; /* index of the stage, where stages are used; its handles run one by one */
 };

@@ -78,10 +78,9 @@ void data_close(struct data *d);
 int data_tell(const struct data *d, const struct data_options *o, int64_t *train, uint64_t *sum,
               struct err *err);
 /*
- * Fills tokens and targets, (count, seq): samples `sample` and on of the run.  A
- * target that counts nothing is -1 (data_spans.h); with isolate, begins (batch, seq), else NULL.
- * ERR_INPUT where a file has been cut since, or has a token there that is not in the
- * vocabulary.
+ * Fills tokens and targets, (count, seq): samples `sample` and on of the run.  A target that
+ * counts nothing is -1 (data_spans.h); with isolate, begins (batch, seq), else NULL. ERR_INPUT
+ * where a file has been cut since, or has a token there that is not in the vocabulary.
  */
 int data_batch(const struct data *d, int64_t sample, int count, int32_t *tokens,
                int32_t *targets, int32_t *begins, struct err *err);

@@ -9,8 +9,8 @@
 
 /*
  * Encodes texts as tokens (paro-data(5)).  A text file is one document, encoded as it is.  JSON
- * Lines (data_jsonl.h) have a document a line: a text is what the tokenizer puts around a text, and
- * its end token, once; a conversation is by a chat template (data_chat.h).
+ * Lines (data_jsonl.h) have a document a line: a text is what the tokenizer puts around a text,
+ * and its end token, once; a conversation is by a chat template (data_chat.h).
  */
 struct encode_done {
     int64_t bytes, tokens; /* of text, after it was decompressed; tokens written */

@@ -22,8 +22,9 @@
  * other.  The scratch chunks of a schedule are scratch here too: a rank's slots (`rooms`) are
  * its chunks and its scratch chunks.
  *
- * CODED places: a row that crosses groups carries the code of its chunk (exec/exec_block8.h), which
- * is decoded, or decoded and added, where it arrives; rows inside groups stay as they are.
+ * CODED places: a row that crosses groups carries the code of its chunk (exec/exec_block8.h),
+ * which is decoded, or decoded and added, where it arrives; rows inside groups stay as they
+ * are.
  *
  *     copies alone   (gathers, broadcasts)  What is passed on loses nothing, so that copies are
  *                    equal if the first of them was rounded: exec_rows_round, before.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Encodes and decodes the blocks of exec_block8.h.  Every loop runs over a whole block without a
- * branch, so that the compiler makes vector code of it; the elements after the last whole block
- * go through one that is padded with zeros.
+ * Encodes and decodes the blocks of exec_block8.h.  Every loop runs over a whole block without
+ * a branch, so that the compiler makes vector code of it; the elements after the last whole
+ * block go through one that is padded with zeros.
  */
 #include "exec/exec_block8.h"
 

@@ -7,7 +7,7 @@
 #include "health/health_doctor.h"
 
 #include <ctype.h>
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

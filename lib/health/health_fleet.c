@@ -5,7 +5,7 @@
  */
 #include "health/health_fleet.h"
 
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>

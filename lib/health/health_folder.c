@@ -15,7 +15,7 @@
 #include "health/health_store.h"
 
 #include <errno.h>
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

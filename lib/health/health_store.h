@@ -11,8 +11,8 @@
 
 /*
  * Reads and writes the files of a check: records, states, baselines.  Each is a struct with a
- * head and lists of items, by tables of value/value_record.h.  A file begins with its format, ends
- * with the checksum of all before it, and is replaced whole or not at all.
+ * head and lists of items, by tables of value/value_record.h.  A file begins with its format,
+ * ends with the checksum of all before it, and is replaced whole or not at all.
  *
  *     JSON Lines                                    YAML
  *     {"format":"paro-health/1","when_s":...}       format: paro-baseline/2

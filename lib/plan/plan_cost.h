@@ -6,8 +6,8 @@
 
 /*
  * The load that the conversions of a strategy and its computing put on the fabric, one unit at
- * a time.  Leaves the times when they run at once to the timeline (plan/plan_timeline.h).  Inside
- * this floor only.
+ * a time.  Leaves the times when they run at once to the timeline (plan/plan_timeline.h).
+ * Inside this floor only.
  */
 struct plan_bill {                  /* of one strategy under one algorithm */
     const struct plan_case *at;     /* borrowed */

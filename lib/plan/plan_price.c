@@ -4,8 +4,8 @@
  * TIME).  All 27 go through the same lines: a letter only decides which legs run
  * (layout_phases_*).
  *
- * The time of a step is that of a walk through it (plan/plan_timeline.h), in which all that is under
- * way shares the links and, where ranks share them, the cores.
+ * The time of a step is that of a walk through it (plan/plan_timeline.h), in which all that is
+ * under way shares the links and, where ranks share them, the cores.
  */
 
 #include <math.h>

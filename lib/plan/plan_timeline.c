@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Walks the rows of a step (step/step.h) event by event: what each costs alone comes from
- * plan_cost.c and plan_work.c.  The walk begins at the norm, when all is quiet: the update of the step
- * before, then the micro-steps.
+ * plan_cost.c and plan_work.c.  The walk begins at the norm, when all is quiet: the update of
+ * the step before, then the micro-steps.
  */
 #include "plan/plan_timeline.h"
 

@@ -2,8 +2,8 @@
 /*
  * Measures the share of their rates that ranks keep when they transfer and compute at the same
  * time: they share cores, and the way to memory.  Measured as a training does it: the process's
- * communication thread (dev/dev_stream.h) makes all MPI calls and moves the bytes, the main thread
- * multiplies matrices.
+ * communication thread (dev/dev_stream.h) makes all MPI calls and moves the bytes, the main
+ * thread multiplies matrices.
  *
  *     main        products alone   waits           products
  *     runner      sleeps           traffic alone   traffic      all ranks, TURNS times in turn

@@ -85,7 +85,8 @@ struct schedule_team {
 
 /*
  * The parts of an algorithm: stages of its own (half and cast), or, in few rounds, a way to
- * move items among participants (rounds and run), which schedule_gen_few.c applies to ranks or groups.
+ * move items among participants (rounds and run), which schedule_gen_few.c applies to ranks or
+ * groups.
  */
 struct schedule_generator {
     /* The stages of a gather or, where g->reverse is set, of the reduction that reverses it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Brings the items of each participant to all others in few rounds.  Leaves the meaning of
- * items and participants to schedule_gen_few.c.  Round r of sub-chunk c is at step r C + c, all chunks
- * of an item at once: what goes from one to another in a round is one message for each
+ * items and participants to schedule_gen_few.c.  Round r of sub-chunk c is at step r C + c, all
+ * chunks of an item at once: what goes from one to another in a round is one message for each
  * sub-chunk.
  *
  * Bruck (Bruck et al. 1997), n = 5: round r brings 2^r items, the last what is still missing.

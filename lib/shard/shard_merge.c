@@ -6,7 +6,7 @@
  * bytes get there is shard_merge_move.c's.
  */
 #include <inttypes.h>
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

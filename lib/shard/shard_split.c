@@ -36,8 +36,8 @@
  *     NAME/master, NAME/exp_avg, NAME/exp_avg_sq   floats of the shape of NAME, which trains
  *     step, tokens                                 I64, one number each: where the run stood
  *
- * or in a checkpoint of another trainer (ckpt/ckpt_foreign.h), whose parameters, if it has them, are
- * the master.
+ * or in a checkpoint of another trainer (ckpt/ckpt_foreign.h), whose parameters, if it has
+ * them, are the master.
  */
 enum { OPTIM_STATES = 3 };
 

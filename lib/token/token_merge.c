@@ -3,7 +3,7 @@
  * Turns a word into tokens: its characters, or bytes, of which the pair with the lowest rank is
  * merged, the leftmost of equals, until nothing can be merged.
  */
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>

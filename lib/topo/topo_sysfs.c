@@ -11,7 +11,7 @@
  *                             root port    switch: up   switch: down  device
  */
 #include <fcntl.h>
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

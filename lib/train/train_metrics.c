@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Publishes the record of a step to monitoring: a file for Prometheus that is replaced after
- * each step (value/value_prom.h), and events for TensorBoard (train_events.h), a new file each time
- * that the run starts.
+ * each step (value/value_prom.h), and events for TensorBoard (train_events.h), a new file each
+ * time that the run starts.
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <value_yaml.h>
+#include <yaml.h>
 
 #include "value/value_json_in.h"
 #include "base/mem.h"

@@ -11,8 +11,8 @@
 #include "value/value_tree.h"
 
 /*
- * A YAML file: a strict tree (value/value_tree.h), and typed structs from it through a schema of
- * libcyaml's.  Unknown and duplicate keys, aliases, a second or an empty document are errors
+ * A YAML file: a strict tree (value/value_tree.h), and typed structs from it through a schema
+ * of libcyaml's.  Unknown and duplicate keys, aliases, a second or an empty document are errors
  * with file, line and key (its path, as levels[1].port_Bps).  In a schema numbers are strings
  * (base/num.h), since libcyaml takes `12abc` for 12.
  *

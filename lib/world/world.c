@@ -391,7 +391,7 @@ int world_open_watched(struct world **out, double deadline_s, world_silent *sile
 {
     struct world *w = world_new(deadline_s);
     int there = 0, level = 0;
-    int rc = silent ? world_watch(w, silent, arg, err) : 0;
+    int rc = silent ? world_deadline(w, silent, arg, err) : 0;
 
     MPI_Initialized(&there);
     if (rc == 0 && there) {
@@ -435,7 +435,7 @@ void world_close(struct world *w)
     if (w->mpi->owned)
         MPI_Finalize();
     world_call_end(w);
-    world_watch_release(w);
+    world_deadline_release(w);
     for (int k = 0; w->host && k < w->groups.count; k++)
         mem_free(w->host[k]);
     mem_free(w->host);

@@ -20,7 +20,8 @@ struct world {
     char **host;               /* [groups.count], owned */
     double deadline_s;         /* of a wait for the other ranks */
     int slow;                  /* above 0: waits last WORLD_SLOW times as long */
-    struct world_mpi *mpi;     /* owned; only world/, exec/exec_mpi* and shim/ look inside */
+    struct world_mpi
+        *mpi; /* owned; only world/, exec/exec_mpi*, paro/ and preload/ look inside */
 };
 
 /*

@@ -15,7 +15,7 @@
 #include "base/tick.h"
 #include "world/world_mpi.h"
 
-struct world_watch {
+struct world_deadline {
     struct world *world;
     world_silent *silent;
     void *arg;
@@ -42,7 +42,7 @@ void world_call_end(struct world *w)
 
 static void *watch_calls(void *arg)
 {
-    struct world_watch *watch = arg;
+    struct world_deadline *watch = arg;
     struct world_mpi *mpi = watch->world->mpi;
     struct pollfd end = {.fd = watch->end, .events = POLLIN};
     struct err err;
@@ -59,12 +59,12 @@ static void *watch_calls(void *arg)
     return NULL;
 }
 
-int world_watch(struct world *w, world_silent *silent, void *arg, struct err *err)
+int world_deadline(struct world *w, world_silent *silent, void *arg, struct err *err)
 {
-    struct world_watch *watch = mem_new(1, sizeof *watch);
+    struct world_deadline *watch = mem_new(1, sizeof *watch);
     sigset_t all, before;
 
-    *watch = (struct world_watch){
+    *watch = (struct world_deadline){
         .world = w, .silent = silent, .arg = arg, .end = eventfd(0, EFD_CLOEXEC)};
     sigfillset(&all); /* signals are the program's */
     pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -82,9 +82,9 @@ int world_watch(struct world *w, world_silent *silent, void *arg, struct err *er
     return 0;
 }
 
-void world_watch_release(struct world *w)
+void world_deadline_release(struct world *w)
 {
-    struct world_watch *watch = w->mpi->watch;
+    struct world_deadline *watch = w->mpi->watch;
 
     if (!watch)
         return;

@@ -2,7 +2,7 @@
 #ifndef WORLD_WORLD_MPI_H
 #define WORLD_WORLD_MPI_H
 
-/* For world/, exec/exec_mpi* and shim/ alone: what is inside a world. */
+/* For world/, exec/exec_mpi*, paro/ and preload/ alone: what is inside a world. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,7 +26,7 @@ struct world_mpi {
     struct world_alarm alarm; /* under the lock */
     int next_tag;             /* of data: each handle of an executor has its own */
     pthread_mutex_t lock;
-    struct world_watch *watch;    /* owned, NULL: none */
+    struct world_deadline *watch; /* owned, NULL: none */
     const char *volatile call;    /* of MPI's that goes on, */
     volatile double call_wait_s;  /* how long it may, */
     _Atomic(int64_t) call_end_ms; /* and until when, by tick_now_s; 0: none */
@@ -39,8 +39,8 @@ struct world_comm { /* of peers */
 /* Around a call of MPI's that waits for other ranks: `what` is a constant text. */
 void world_call_begin(struct world *w, const char *what);
 void world_call_end(struct world *w);
-int world_watch(struct world *w, world_silent *silent, void *arg, struct err *err);
-void world_watch_release(struct world *w);
+int world_deadline(struct world *w, world_silent *silent, void *arg, struct err *err);
+void world_deadline_release(struct world *w);
 
 /*
  * The ranks of a communicator of somebody else's, who has MPI initialised; collective over it.

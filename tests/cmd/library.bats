@@ -2,7 +2,7 @@
 # bats file_tags=full
 # libparo as a program's author has it: installed, found by pkg-config, compiled with mpicc against
 # paro.h, linked with the shared library and with the static one.  What it must do the programs of
-# tests/shim know: paro_user and paro_wrong.
+# tests/preload know: paro_user and paro_wrong.
 # shellcheck disable=SC2046,SC2086
 
 bats_require_minimum_version 1.5.0
@@ -19,8 +19,8 @@ setup_file() {
     shared=$(pkg-config --cflags --libs paro)
     static=$(pkg-config --cflags --libs --static paro | sed 's/-lparo/-l:libparo.a/')
     for p in user wrong; do
-        mpicc $FLAGS -o "$T/$p" "tests/shim/paro_$p.c" $keep $shared &&
-            mpicc $FLAGS -o "$T/${p}_static" "tests/shim/paro_$p.c" $keep $static || return 1
+        mpicc $FLAGS -o "$T/$p" "tests/preload/paro_$p.c" $keep $shared &&
+            mpicc $FLAGS -o "$T/${p}_static" "tests/preload/paro_$p.c" $keep $static || return 1
     done
 }
 
@@ -44,7 +44,7 @@ right() {
 }
 
 @test "paro_* is exported and nothing else, by both libraries: what the header declares" {
-    grep -oE 'PARO_API [^(]*\(' lib/shim/paro.h | grep -oE 'paro_[a-z_]+\(' | tr -d '(' | sort >"$T/declared"
+    grep -oE 'PARO_API [^(]*\(' lib/paro/paro.h | grep -oE 'paro_[a-z_]+\(' | tr -d '(' | sort >"$T/declared"
     [ -s "$T/declared" ]
     nm -D --defined-only "$D/lib/libparo.so" | awk '{print $3}' | sort | diff "$T/declared" -
     nm -g --defined-only "$D/lib/libparo.a" | awk 'NF == 3 {print $3}' | grep -v '^DW\.ref\.' | sort |

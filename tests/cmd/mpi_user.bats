@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # Programs that know MPI alone, which a library that takes their collectives over is tried with:
-# the checker tests/shim/mpi_user, which calls everything twice and compares, and the examples.
-# Here with nothing preloaded, and with a library that is wrong in a way of tests/shim/mpi_spoil.c, which
+# the checker tests/preload/mpi_user, which calls everything twice and compares, and the examples.
+# Here with nothing preloaded, and with a library that is wrong in a way of tests/preload/mpi_spoil.c, which
 # the checker must notice.
 # shellcheck disable=SC2016,SC2086
 
@@ -13,8 +13,8 @@ setup_file() {
     command -v mpicc > /dev/null || return 0
     cd "$BATS_FILE_TMPDIR" || return
     local warn='-std=c11 -D_GNU_SOURCE -O1 -Wall -Wextra -Wshadow -Werror'
-    mpicc $warn -o mpi_user "$ROOT"/tests/shim/mpi_user*.c -lm -lpthread &&
-        mpicc $warn -shared -fPIC -o libmpi_spoil.so "$ROOT/tests/shim/mpi_spoil.c" &&
+    mpicc $warn -o mpi_user "$ROOT"/tests/preload/mpi_user*.c -lm -lpthread &&
+        mpicc $warn -shared -fPIC -o libmpi_spoil.so "$ROOT/tests/preload/mpi_spoil.c" &&
         mpicc $warn -o cg "$ROOT/examples/mpi/cg.c" -lm &&
         mpicc $warn -o tp "$ROOT/examples/mpi/tp.c" -lm &&
         mpicc $warn -o latency "$ROOT/examples/mpi/latency.c" || return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-# libparo-nccl.so preloaded into a program that knows NCCL alone, build-emulated/shim/nccl_user:
+# libparo-nccl.so preloaded into a program that knows NCCL alone, build-emulated/preload/nccl_user:
 # the same results, and what was ours of its calls.
 # shellcheck disable=SC2016
 
@@ -8,7 +8,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
     E=${B_EMULATED:-${B/build/build-emulated}}
-    [ -x "$E/shim/nccl_user" ] || skip "no emulated build here"
+    [ -x "$E/preload/nccl_user" ] || skip "no emulated build here"
     LIB=$E/libparo-nccl.so
     # A sanitizer comes before all else; Open MPI's modules are gone when leaks are counted.
     if [ -n "${SAN-}" ]; then
@@ -36,7 +36,7 @@ preloaded() {
     export HOST=$2
     run mpirun -np "$1" bash -c 'R=$OMPI_COMM_WORLD_RANK
         [ "$R" != 1 ] || export PARO_TUNING=${ODD:-${PARO_TUNING-}}
-        NCCL_HOSTID=h$((HOST)) LD_PRELOAD=$LIB exec "$E/shim/nccl_user"'
+        NCCL_HOSTID=h$((HOST)) LD_PRELOAD=$LIB exec "$E/preload/nccl_user"'
     echo "$output"
     [ "$status" = 0 ] && grep -qx "ok ${OKS-64}" <<<"$output"
 }
@@ -53,7 +53,7 @@ ends() {
     run timeout 60 mpirun -np 4 bash -c 'R=$OMPI_COMM_WORLD_RANK
         export NCCL_HOSTID=h$((R / 2)) LD_PRELOAD=$LIB
         [ "$R" != 1 ] || export "$ODD"
-        exec "$E/shim/nccl_end" $WHAT'
+        exec "$E/preload/nccl_end" $WHAT'
     echo "$output"
 }
 
@@ -62,7 +62,7 @@ metered() {
     rm -rf m
     PARO_METER=$PWD/m preloaded "$1" 'R / 2'
     [ "$(find m -name '*.nccl' | wc -l)" = "$1" ]
-    perl "$ROOT/tests/shim/meter_calls" 41 m/*.nccl
+    perl "$ROOT/tests/preload/meter_calls" 41 m/*.nccl
     "$BIN/horing-watch" m > out || [ $? -le 2 ]
     cat out
     grep -qE "^WATCH [OCW][A-Z]* - " out
@@ -91,7 +91,7 @@ hung_by() {
     ends late
     [ "$status" = 0 ]
     said '^ok$' 1
-    perl "$ROOT/tests/shim/meter_calls" 121 m/*.nccl
+    perl "$ROOT/tests/preload/meter_calls" 121 m/*.nccl
     run "$BIN/horing-watch" m
     echo "$output"
     [[ $output == 'WATCH '*' - rank 1 ('*' late in '*' of all-reduces: its own compute'* ]]
@@ -102,7 +102,7 @@ hung_by() {
 }
 
 @test "the program alone" {
-    run -0 --separate-stderr mpirun -np 4 "$E/shim/nccl_user"
+    run -0 --separate-stderr mpirun -np 4 "$E/preload/nccl_user"
     [ "$output" = "ok 64" ]
 }
 
@@ -230,5 +230,5 @@ hung_by() {
 
 @test "a header that changes is in the library again" {
     make -C "$ROOT" -n CUDA=emulated SAN="${SAN-}" DEPS=no -W lib/exec/exec_nccl.h all > list
-    grep -q -- "-c -o ${E##*/}/lib/shim/shim_nccl_comm.o" list
+    grep -q -- "-c -o ${E##*/}/lib/preload/preload_nccl_comm.o" list
 }

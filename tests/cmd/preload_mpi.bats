@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-# libparo-mpi.so preloaded into programs that know MPI alone: tests/shim/mpi_user, which calls
-# everything twice and compares, and tests/shim/mpi_ways.  On one machine: groups are those of a
+# libparo-mpi.so preloaded into programs that know MPI alone: tests/preload/mpi_user, which calls
+# everything twice and compares, and tests/preload/mpi_ways.  On one machine: groups are those of a
 # topology.
 # shellcheck disable=SC2016,SC2086
 
@@ -9,8 +9,8 @@ setup_file() {
     command -v mpicc > /dev/null || return 0
     cd "$BATS_FILE_TMPDIR" || return
     local warn='-std=c11 -D_GNU_SOURCE -O1 -Wall -Wextra -Wshadow -Werror'
-    mpicc $warn -o ways "$ROOT/tests/shim/mpi_ways.c" &&
-        mpicc $warn -o user "$ROOT"/tests/shim/mpi_user*.c -lm -lpthread
+    mpicc $warn -o ways "$ROOT/tests/preload/mpi_ways.c" &&
+        mpicc $warn -o user "$ROOT"/tests/preload/mpi_user*.c -lm -lpthread
 }
 
 setup() {
@@ -95,8 +95,8 @@ C
 
 @test "linked before MPI instead of preloaded" {
     local flags="${SAN:+-fsanitize=$SAN -fno-sanitize-recover=all}"
-    mpicc $flags -o linked "$ROOT/tests/shim/mpi_ways.c" -L"$B" -lparo-mpi -Wl,-rpath,"$B"
-    mpicc $flags -D_GNU_SOURCE -O1 -o linked_user "$ROOT"/tests/shim/mpi_user*.c -L"$B" \
+    mpicc $flags -o linked "$ROOT/tests/preload/mpi_ways.c" -L"$B" -lparo-mpi -Wl,-rpath,"$B"
+    mpicc $flags -D_GNU_SOURCE -O1 -o linked_user "$ROOT"/tests/preload/mpi_user*.c -L"$B" \
         -lparo-mpi -Wl,-rpath,"$B" -lm -lpthread
     export PARO_TOPO=synth:2x2,$FABRIC PARO_MPI_MODE=always
     PARO_MPI_TRACE=1 run timeout 60 mpirun -np 4 ./linked again

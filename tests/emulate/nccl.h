@@ -3,7 +3,7 @@
 #define NCCL_H_
 
 #include <cuda_runtime_api.h>
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <stddef.h>
 
 /*

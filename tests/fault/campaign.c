@@ -32,7 +32,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

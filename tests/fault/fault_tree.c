@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <ckpt_limits.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# sh tests/gpu/preload.sh BUILD RANKS: the programs of tests/shim with libparo-nccl.so preloaded,
+# sh tests/gpu/preload.sh BUILD RANKS: the programs of tests/preload with libparo-nccl.so preloaded,
 # RANKS of them on one GPU, each as if on a host of its own: NCCL lets ranks of one host not share
 # a GPU.  Speaks TAP.
 # shellcheck disable=SC2016
@@ -21,7 +21,7 @@ trap 'rm -rf "$dir"' EXIT
 export E NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}" PARO_DEBUG=1 \
     PARO_TUNING="$dir/tuning.yaml"
 timeout -k 5 100 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
-    LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_user"' >"$dir/said" 2>&1
+    LD_PRELOAD=$E/libparo-nccl.so exec "$E/preload/nccl_user"' >"$dir/said" 2>&1
 rc=$?
 sed 's/^/# /' "$dir/said" | grep -v 'paro-nccl: nccl'
 if [ $rc = 0 ] && grep -qx 'ok 64' "$dir/said"; then
@@ -40,7 +40,7 @@ ends() {
     tests=$((tests + 1))
     export WHAT="$1"
     timeout -k 5 40 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
-        LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_end" $WHAT' >"$dir/said" 2>&1
+        LD_PRELOAD=$E/libparo-nccl.so exec "$E/preload/nccl_end" $WHAT' >"$dir/said" 2>&1
     rc=$?
     if [ $rc = 0 ] && [ "$(grep -c ': over 0$' "$dir/said")" = "$n" ] &&
         [ "$(grep -c -- "$2" "$dir/said")" = "$3" ]; then
@@ -78,7 +78,7 @@ for PARO_TUNING in "$table" ''; do
         sed -n "s|^rank 0: ns|# by ${PARO_TUNING:-NCCL}, PARO_METER=$PARO_METER: ns|p" "$dir/said"
     done
     {
-        perl tests/shim/meter_calls 121 "$dir"/m/*.nccl && "$E/bin/horing-watch" -v
+        perl tests/preload/meter_calls 121 "$dir"/m/*.nccl && "$E/bin/horing-watch" -v
     } >"$dir/watch" 2>&1
     sed 's/^/# /' "$dir/watch"
     says 'a late rank, by its records' '[A-Z]* - rank 1 (.*) is .* late in .* of all-reduces: its own compute'
@@ -101,7 +101,7 @@ tests=$((tests + 1))
 export METER="$dir/meter"
 timeout -k 5 100 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
     NCCL_PROFILER_PLUGIN=$E/libparo-nccl-plugin.so NCCL_TUNER_PLUGIN=$E/libparo-nccl-plugin.so \
-        PARO_METER=$METER exec "$E/shim/nccl_user"' >"$dir/said" 2>&1
+        PARO_METER=$METER exec "$E/preload/nccl_user"' >"$dir/said" 2>&1
 rc=$?
 if [ $rc = 0 ] && [ "$(find "$METER" -type f | wc -l)" = "$n" ] && perl -e '
     for (@ARGV) {

@@ -15,7 +15,7 @@ setup_file() {
     [ -z "${SAN-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
     # shellcheck disable=SC2046
     for p in user wrong; do
-        mpicc ${SAN:+-fsanitize=$SAN -fno-sanitize-recover=all} -o "$T/$p" "tests/shim/paro_$p.c" \
+        mpicc ${SAN:+-fsanitize=$SAN -fno-sanitize-recover=all} -o "$T/$p" "tests/preload/paro_$p.c" \
             $(pkg-config --cflags --libs paro) || return 1
     done
 }

@@ -10,9 +10,9 @@ load lab.bash
 setup_file() {
     find_lab || return 0
     cd "$BATS_FILE_TMPDIR" || return
-    mpicc -O1 -o ways "$ROOT/tests/shim/mpi_ways.c" &&
+    mpicc -O1 -o ways "$ROOT/tests/preload/mpi_ways.c" &&
         mpicc -O1 -o tp "$ROOT/examples/mpi/tp.c" -lm &&
-        mpicc -D_GNU_SOURCE -O1 -o user "$ROOT"/tests/shim/mpi_user*.c -lm -lpthread
+        mpicc -D_GNU_SOURCE -O1 -o user "$ROOT"/tests/preload/mpi_user*.c -lm -lpthread
 }
 
 setup() {

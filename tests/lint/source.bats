@@ -32,13 +32,13 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
         }' | clean
 }
 
-@test "mpi.h is world's, exec_mpi's and shim's alone" {
+@test "mpi.h is world's, exec_mpi's, paro's and preload's alone" {
     grep -nE '# *include *<mpi\.h>|# *include *"mpi\.h"' $(sources) |
-        grep -vE '^lib/(world|shim)/|^lib/exec/exec_mpi' | clean
+        grep -vE '^lib/(world|paro|preload)/|^lib/exec/exec_mpi' | clean
 }
 
-@test "below cli and shim nothing prints, exits or reads the environment" {
-    sources | grep -vE '^(cmd|lib/cli|lib/shim)/|^lib/base/mem\.c$' | code | grep -E '(^|[^A-Za-z0-9_>.])(v?asprintf|v?printf|puts|putchar|perror|exit|_exit|_Exit|quick_exit|abort|getenv|secure_getenv|setenv|system|popen) *\(|(^|[^A-Za-z0-9_])(stdout|stderr|environ)([^A-Za-z0-9_]|$)' | clean
+@test "below cli, paro, plugin and preload nothing prints, exits or reads the environment" {
+    sources | grep -vE '^(cmd|lib/(cli|check|paro|plugin|preload))/|^lib/base/mem\.c$' | code | grep -E '(^|[^A-Za-z0-9_>.])(v?asprintf|v?printf|puts|putchar|perror|exit|_exit|_Exit|quick_exit|abort|getenv|secure_getenv|setenv|system|popen) *\(|(^|[^A-Za-z0-9_])(stdout|stderr|environ)([^A-Za-z0-9_]|$)' | clean
     # The one exception: memory that is lost can be reported to nobody.
     [ "$(code <<<lib/base/mem.c | grep -c stderr)" = 1 ]
 }
@@ -125,7 +125,7 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
         o=$B/${src%.*}.o
         [ -f "$o" ] || continue # not part of this build
         # Who is preloaded is called by nobody who could keep anything for him.
-        case $src in lib/shim/shim_mpi.c | lib/shim/shim_mpi_comm.c | lib/shim/shim_mpi_meter.c | lib/shim/shim_nccl* | lib/shim/shim_plugin.c | lib/shim/shim_tuning.c) continue ;; esac
+        case $src in lib/preload/preload_mpi.c | lib/preload/preload_mpi_comm.c | lib/preload/preload_mpi_meter.c | lib/preload/preload_nccl* | lib/plugin/plugin.c | lib/plugin/plugin_tuning.c) continue ;; esac
         # Data that is written to: .data, .bss and the thread-local ones; read-only tables
         # with addresses in them are .data.rel.ro.  nvcc adds its own, to launch kernels.
         objdump -t "$o" | awk -v o="$src" '

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests every guard of value/value_yaml.h, by a text that needs it and the line that must come back.
+ * Tests every guard of value/value_yaml.h, by a text that needs it and the line that must come
+ * back.
  */
 #include "unit.h"
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PLUGIN_PLUGIN_TUNING_H
+#define PLUGIN_PLUGIN_TUNING_H
+
+#include "pick/pick_table.h"
+
+/* Provides the table of PARO_TUNING, or one made for PARO_TOPO; NULL: none, and why. */
+const struct pick_table *plugin_table(const char **why);
+uint64_t plugin_table_hash(void); /* of its text; 0: none */
+
+/* Under PARO_DEBUG, a line on stderr. */
+void plugin_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

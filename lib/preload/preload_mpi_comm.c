@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keeps data of a communicator of the program's, as an attribute of it, so that they go when
+ * the communicator goes, whoever frees it: which calls were seen, whose is faster, and what is
+ * prepared.  Groups and communicators of our own are made when a call comes the second time: a
+ * communicator that lives for one call costs nothing.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/tick.h"
+#include "preload/preload_mpi_plan.h"
+#include "world/world_mpi.h"
+
+enum {
+    PHASES = 4,
+    SIZES = 64, /* powers of two */
+    PLANS = 64,
+    SEEN = 64,
+    /* A prepared call gives way to another when it was not wanted for so many of ours: a
+       program that goes around among more than there is room for would prepare anew each time.
+     */
+    AGE = 4 * PLANS
+};
+
+struct preload_mpi_comm {
+    struct preload_mpi_comm *next;
+    int rank, ranks;
+    int opened;
+    enum preload_mpi_why passes; /* the reason to pass on all, or PRELOAD_OURS */
+    struct world *world;
+    struct paro_fabric fabric;
+    int64_t *each; /* [ranks] room */
+    uint64_t seen[SEEN];
+    int seens;
+    struct preload_mpi_class class[PHASES][SIZES];
+    struct preload_mpi_plan *plan[PLANS];
+    int plans;
+    int64_t bytes, clock; /* of the plans; calls of ours */
+    char error[sizeof((struct err *)0)->text];
+};
+
+/* Globals: a preloaded library has no caller that could keep these for it. */
+static struct {
+    pthread_mutex_t lock;
+    const struct preload_mpi_settings *settings;
+    struct preload_mpi_comm *first; /* under the lock */
+    int key, packs;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER, .key = MPI_KEYVAL_INVALID};
+
+static void drop(struct preload_mpi_comm *m, int at)
+{
+    m->bytes -= m->plan[at]->bytes;
+    preload_mpi_plan_free(m->plan[at]);
+    m->plan[at] = m->plan[--m->plans];
+}
+
+/* NULL: all of them. */
+static void drop_plans(struct preload_mpi_comm *m, const struct preload_mpi_class *of)
+{
+    for (int i = m->plans; i-- > 0;)
+        if (!of || m->plan[i]->class == of)
+            drop(m, i);
+}
+
+/* Releases MPI's objects and the memory of a communicator. */
+static void release(struct preload_mpi_comm *m, int in_end)
+{
+    drop_plans(m, NULL);
+    paro_fabric_release(&m->fabric);
+    m->fabric = (struct paro_fabric){0};
+    /* MPI_Finalize frees what is left: here ranks would free in any order. */
+    if (m->world && in_end)
+        world_leave_peers(m->world);
+    world_close(m->world);
+    m->world = NULL;
+}
+
+static int forget(MPI_Comm comm, int key, void *value, void *extra)
+{
+    struct preload_mpi_comm *m = value, **at = &all.first;
+
+    (void)comm, (void)key, (void)extra;
+    pthread_mutex_lock(&all.lock);
+    while (*at && *at != m)
+        at = &(*at)->next;
+    if (*at)
+        *at = m->next;
+    pthread_mutex_unlock(&all.lock);
+    release(m, 0);
+    mem_free(m->each);
+    mem_free(m);
+    return MPI_SUCCESS;
+}
+
+int preload_mpi_comm_begin(const struct preload_mpi_settings *s)
+{
+    all.settings = s;
+    all.packs = dlsym(RTLD_DEFAULT, "cuPointerGetAttribute") != NULL;
+    return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &all.key, NULL);
+}
+
+void preload_mpi_comm_end(void)
+{
+    pthread_mutex_lock(&all.lock);
+    for (struct preload_mpi_comm *m = all.first; m; m = m->next)
+        release(m, 1);
+    pthread_mutex_unlock(&all.lock);
+}
+
+static struct preload_mpi_comm *comm_of(MPI_Comm comm, int ranks)
+{
+    struct preload_mpi_comm *m = NULL;
+    int there = 0;
+
+    PMPI_Comm_get_attr(comm, all.key, &m, &there);
+    if (there)
+        return m;
+    m = mem_new(1, sizeof *m);
+    m->ranks = ranks;
+    m->each = mem_new((size_t)ranks, sizeof *m->each);
+    PMPI_Comm_rank(comm, &m->rank);
+    PMPI_Comm_set_attr(comm, all.key, m);
+    pthread_mutex_lock(&all.lock);
+    m->next = all.first;
+    all.first = m;
+    pthread_mutex_unlock(&all.lock);
+    return m;
+}
+
+int *preload_mpi_comm_ranks(MPI_Comm comm, int ranks)
+{
+    int *rank = mem_new((size_t)ranks, sizeof *rank);
+    int *there = mem_new((size_t)ranks, sizeof *there);
+    MPI_Group here, world;
+
+    PMPI_Comm_group(comm, &here);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    for (int r = 0; r < ranks; r++)
+        rank[r] = r;
+    PMPI_Group_translate_ranks(here, ranks, rank, world, there);
+    PMPI_Group_free(&here);
+    PMPI_Group_free(&world);
+    mem_free(rank);
+    return there;
+}
+
+/* A duplicate would call what the program attached to its communicator. */
+static int open_world(struct preload_mpi_comm *m, MPI_Comm comm, struct err *err)
+{
+    MPI_Comm bare = MPI_COMM_NULL;
+    MPI_Group group;
+
+    PMPI_Comm_group(comm, &group);
+    int made = PMPI_Comm_create(comm, group, &bare);
+    PMPI_Group_free(&group);
+    if (made != MPI_SUCCESS)
+        return err_set(err, ERR_PEER, "MPI reports error %d for a new communicator", made);
+    int rc = world_over(&m->world, bare, HUGE_VAL, err);
+    PMPI_Comm_free(&bare);
+    return rc;
+}
+
+static enum preload_mpi_why open_fabric(struct preload_mpi_comm *m, MPI_Comm comm)
+{
+    const struct preload_mpi_settings *s = all.settings;
+    struct paro_fabric_ask ask = {.topology = *s->topo ? s->topo : NULL,
+                                  .tuning = *s->tuning ? s->tuning : NULL};
+    struct err err = {0};
+    int bytes = 0;
+
+    m->opened = 1;
+    /* Ranks of another MPI_COMM_WORLD have agreed on settings of their own, or on none. */
+    int *there = preload_mpi_comm_ranks(comm, m->ranks), strangers = 0;
+    for (int r = 0; r < m->ranks; r++)
+        strangers |= there[r] == MPI_UNDEFINED;
+    mem_free(there);
+    if (strangers)
+        return PRELOAD_STRANGERS;
+    PMPI_Pack_size(1, MPI_DOUBLE, comm, &bytes);
+    if (bytes != sizeof(double))
+        err_set(&err, ERR_ABSENT, "MPI_Pack makes %d bytes of a double", bytes);
+    else if (open_world(m, comm, &err) == 0 &&
+             paro_fabric_open(&m->fabric, m->world, &ask, &err) == 0)
+        return m->fabric.groups.count < 2 ? PRELOAD_ONE_GROUP : PRELOAD_OURS;
+    snprintf(m->error, sizeof m->error, "%s", err.text);
+    return PRELOAD_NO_FABRIC;
+}
+
+/* Whether the call came before, among the last ones that were new. */
+static int was_seen(struct preload_mpi_comm *m, uint64_t hash)
+{
+    for (int i = 0; i < SEEN && i < m->seens; i++)
+        if (m->seen[i] == hash)
+            return 1;
+    m->seen[m->seens++ % SEEN] = hash;
+    return 0;
+}
+
+/* Room for one more of so many bytes: 0, or -1. */
+static int make_room(struct preload_mpi_comm *m, int64_t bytes)
+{
+    int always = all.settings->mode == PRELOAD_ALWAYS;
+
+    if (bytes > all.settings->memory_bytes)
+        return -1;
+    while (m->plans == PLANS || m->bytes + bytes > all.settings->memory_bytes) {
+        int oldest = 0;
+        for (int i = 1; i < m->plans; i++)
+            if (m->plan[i]->used < m->plan[oldest]->used)
+                oldest = i;
+        if (!always && m->clock - m->plan[oldest]->used <= AGE)
+            return -1;
+        drop(m, oldest);
+    }
+    return 0;
+}
+
+static enum preload_mpi_why make(struct preload_mpi_comm *m, const struct preload_mpi_call *c,
+                                 const struct preload_mpi_shape *s,
+                                 struct preload_mpi_class *class, struct preload_mpi_plan **out)
+{
+    struct err err = {0};
+
+    if (make_room(m, preload_mpi_plan_bytes(s, m->ranks)))
+        return PRELOAD_FULL;
+    int tries = preload_mpi_class_tries(class, s->mark);
+    if (tries)
+        PMPI_Barrier(m->world->mpi->all);
+    double begun_s = tick_now_s();
+    if (preload_mpi_plan_new(out, c, s, m->world, &m->fabric, &err)) {
+        snprintf(m->error, sizeof m->error, "%s", err.text);
+        class->verdict = PRELOAD_IS_BROKEN;
+        return PRELOAD_FAILED;
+    }
+    if (tries)
+        class->time_s[PRELOAD_PREPARED] += tick_now_s() - begun_s;
+    (*out)->class = class;
+    m->plan[m->plans++] = *out;
+    m->bytes += (*out)->bytes;
+    return PRELOAD_OURS;
+}
+
+/* Returns the obstacle to all calls of a class, or PRELOAD_OURS. */
+static enum preload_mpi_why bars(const struct preload_mpi_comm *m,
+                                 struct preload_mpi_class *class)
+{
+    if (all.settings->mode == PRELOAD_NEVER_MODE)
+        return PRELOAD_NEVER;
+    if (m->passes != PRELOAD_OURS)
+        return m->passes;
+    if (class->verdict == PRELOAD_IS_BROKEN)
+        return PRELOAD_FAILED;
+    return preload_mpi_class_holds(class) && class->verdict == PRELOAD_IS_THEIRS
+               ? PRELOAD_SLOWER
+               : PRELOAD_OURS;
+}
+
+/* The same on every rank.  *fresh: prepared by this very call, which is not timed. */
+static enum preload_mpi_why decide(struct preload_mpi_comm *m, const struct preload_mpi_call *c,
+                                   const struct preload_mpi_shape *s,
+                                   struct preload_mpi_plan **out, int *fresh)
+{
+    int phase = s->phases == SCHEDULE_ALL_GATHER       ? 0
+                : s->phases == SCHEDULE_REDUCE_SCATTER ? 1
+                : s->phases == SCHEDULE_ALL_REDUCE     ? 2
+                                                       : 3;
+    struct preload_mpi_class *class =
+        &m->class[phase][63 - __builtin_clzll((unsigned long long)s->bytes)];
+    int measures = all.settings->mode == PRELOAD_MEASURE;
+    enum preload_mpi_why why = bars(m, class);
+
+    if (why != PRELOAD_OURS)
+        return why;
+    for (int i = 0; i < m->plans && !*out; i++)
+        *out = preload_mpi_plan_is(m->plan[i], s) ? m->plan[i] : NULL;
+    if (!*out && measures && !was_seen(m, s->hash))
+        return PRELOAD_FIRST;
+    if (measures)
+        why = preload_mpi_class_next(class, s->mark);
+    if (*out || (why != PRELOAD_OURS && why != PRELOAD_TURN))
+        return why;
+    if (!m->opened)
+        m->passes = open_fabric(m, c->comm);
+    if (m->passes != PRELOAD_OURS) {
+        release(m, 0);
+        return m->passes;
+    }
+    *fresh = 1;
+    return make(m, c, s, class, out);
+}
+
+/* The verdict rests on the slowest rank's times, which all ranks have. */
+static void settle(struct preload_mpi_comm *m, struct preload_mpi_class *class,
+                   struct preload_mpi_told *told)
+{
+    PMPI_Allreduce(MPI_IN_PLACE, class->time_s, PRELOAD_TIMES, MPI_DOUBLE, MPI_MAX,
+                   m->world->mpi->all);
+    preload_mpi_class_settle(class);
+    memcpy(told->trial_s, class->median_s, sizeof told->trial_s);
+    if (class->verdict == PRELOAD_IS_THEIRS)
+        drop_plans(m, class);
+}
+
+int preload_mpi_comm_call(const struct preload_mpi_call *c, int ranks,
+                          struct preload_mpi_told *told)
+{
+    struct preload_mpi_comm *m = comm_of(c->comm, ranks);
+    struct preload_mpi_plan *plan = NULL;
+    struct preload_mpi_shape s;
+    int fresh = 0;
+
+    told->why = preload_mpi_shape(c, ranks, told->bytes, m->each, &s);
+    if (told->why == PRELOAD_OURS)
+        told->why = decide(m, c, &s, &plan, &fresh);
+    if (told->why == PRELOAD_NO_FABRIC || told->why == PRELOAD_FAILED)
+        told->error = m->error;
+    if (told->why != PRELOAD_OURS && told->why != PRELOAD_TURN)
+        return preload_mpi_pass(c);
+    plan->used = ++m->clock;
+    int timed = all.settings->mode == PRELOAD_MEASURE && !fresh &&
+                preload_mpi_class_tries(plan->class, s.mark);
+    /* A trial begins together: lateness of ranks counts for neither side. */
+    if (timed)
+        PMPI_Barrier(m->world->mpi->all);
+    double begun_s = timed ? tick_now_s() : 0;
+    int rc = told->why == PRELOAD_OURS ? preload_mpi_plan_run(plan, c, all.packs)
+                                       : preload_mpi_pass(c);
+    if (timed && preload_mpi_class_note(plan->class, tick_now_s() - begun_s))
+        settle(m, plan->class, told);
+    return rc;
+}

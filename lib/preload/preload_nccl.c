@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Runs a program's ncclAllGather, ncclReduceScatter and ncclAllReduce as schedules where those
+ * win, in the order of its streams (libparo-nccl.so, preloaded); NCCL does everything else, and
+ * all of it where anything is unusual.
+ *
+ *     ncclCommInitRank      NCCL's, then the ranks tell each other where they are
+ *     ncclAllReduce         ours, or NCCL's; in a group: when the outermost one ends
+ *     ncclCommDestroy       ours first, then NCCL's; in a group: ours when it has ended
+ *     ncclCommAbort         both at the same time: either's kernels may wait for the other's;
+ *                           the same of ncclCommRevoke
+ *     ncclGroupEnd          NCCL's, then what of the group is ours
+ *
+ * Communicators that do not block are left to NCCL altogether, as are those made by functions
+ * that are not here.  One that is made in a group by some ranks and by others not is no reason
+ * to differ, for then the former would not answer the latter.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "preload/preload_nccl.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* NCCL's header leaves the brackets empty. */
+ncclResult_t ncclGroupStart(void);
+ncclResult_t ncclGroupEnd(void);
+/* Its older headers do not know these, under their own names. */
+EXPORT ncclResult_t preload_revoke(ncclComm_t comm, int flags) __asm__("ncclCommRevoke");
+EXPORT ncclResult_t preload_simulate_end(void *info) __asm__("ncclGroupSimulateEnd");
+
+struct entry {
+    struct entry *next;
+    ncclComm_t comm;
+    struct preload_comm *ours;
+};
+
+/* Globals: a preloaded library has no caller that could keep these for it. */
+static struct {
+    pthread_once_t once;
+    pthread_mutex_t lock;
+    struct preload_real real;
+    struct entry *entries; /* under the lock */
+} preload = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* calls, new communicators, those given up: of this thread's group. */
+static _Thread_local struct {
+    int own, depth, calls, made, gone, metered;
+    size_t room, made_room, gone_room, metered_room;
+    int *place; /* of metered calls */
+    struct preload_call *call;
+    ncclComm_t **new;
+    struct preload_comm **old;
+} here;
+
+int preload_own(int own)
+{
+    int was = here.own;
+
+    here.own = own;
+    return was;
+}
+
+/* The next one behind us; what a program has opened for itself is not found so. */
+static void find(const char *name, void *out)
+{
+    void *p = dlsym(RTLD_NEXT, name), *library = NULL;
+
+    if (!p && (library = dlopen("libnccl.so.2", RTLD_NOLOAD | RTLD_LAZY)))
+        p = dlsym(library, name);
+    memcpy(out, &p, sizeof p); /* ISO C has no other way from an object to a function */
+}
+
+static void find_all(void)
+{
+    find("ncclAllGather", &preload.real.all_gather);
+    find("ncclReduceScatter", &preload.real.reduce_scatter);
+    find("ncclAllReduce", &preload.real.all_reduce);
+    find("ncclCommInitRank", &preload.real.init);
+    find("ncclCommInitRankConfig", &preload.real.init_config);
+    find("ncclCommSplit", &preload.real.split);
+    find("ncclCommFinalize", &preload.real.finalize);
+    find("ncclCommDestroy", &preload.real.destroy);
+    find("ncclCommAbort", &preload.real.abort);
+    find("ncclCommRevoke", &preload.real.revoke);
+    find("ncclGroupStart", &preload.real.group_start);
+    find("ncclGroupEnd", &preload.real.group_end);
+    find("ncclGroupSimulateEnd", &preload.real.simulate_end);
+}
+
+static const struct preload_real *real(void)
+{
+    pthread_once(&preload.once, find_all);
+    return &preload.real;
+}
+
+/* Until preload_comm_leave it stays. */
+static struct preload_comm *enter(ncclComm_t comm)
+{
+    struct preload_comm *c = NULL;
+
+    pthread_mutex_lock(&preload.lock);
+    for (struct entry *e = preload.entries; e; e = e->next)
+        c = e->comm == comm ? e->ours : c;
+    if (c)
+        preload_comm_enter(c);
+    pthread_mutex_unlock(&preload.lock);
+    return c;
+}
+
+static void keep(ncclComm_t comm, struct preload_comm *ours)
+{
+    struct entry *e = mem_new(1, sizeof *e);
+
+    pthread_mutex_lock(&preload.lock);
+    *e = (struct entry){preload.entries, comm, ours};
+    preload.entries = e;
+    pthread_mutex_unlock(&preload.lock);
+}
+
+static struct preload_comm *take(ncclComm_t comm)
+{
+    struct preload_comm *c = NULL;
+    struct entry *gone = NULL;
+
+    if (here.own)
+        return NULL;
+    pthread_mutex_lock(&preload.lock);
+    for (struct entry **e = &preload.entries; *e && !gone;) {
+        if ((*e)->comm == comm) {
+            gone = *e;
+            *e = gone->next;
+        } else {
+            e = &(*e)->next;
+        }
+    }
+    pthread_mutex_unlock(&preload.lock);
+    c = gone ? gone->ours : NULL;
+    mem_free(gone);
+    return c;
+}
+
+/* Communicators were made, at once: which we may know.  On an error there are none. */
+static ncclResult_t learn(ncclComm_t **where, int n)
+{
+    struct preload_comm **ours = mem_new((size_t)n, sizeof *ours);
+    ncclComm_t *comm = mem_new((size_t)n, sizeof *comm);
+
+    for (int i = 0; i < n; i++)
+        comm[i] = *where[i];
+    ncclResult_t rc = preload_comm_new(comm, n, real(), ours);
+    for (int i = 0; i < n; i++) {
+        if (rc == ncclSuccess && ours[i])
+            keep(comm[i], ours[i]);
+        if (rc == ncclSuccess)
+            continue;
+        if (ours[i])
+            preload_comm_abort(ours[i]);
+        (void)real()->abort(comm[i]);
+        *where[i] = NULL;
+    }
+    /* Freed after all have been aborted: runs of one of them may depend on the others. */
+    for (int i = 0; rc != ncclSuccess && i < n; i++)
+        if (ours[i])
+            preload_comm_free(ours[i]);
+    mem_free(comm);
+    mem_free(ours);
+    return rc;
+}
+
+/* A communicator is there (the call said so), or will be when the group ends. */
+static ncclResult_t made(ncclComm_t *comm, const ncclConfig_t *config)
+{
+    int blocks = !config || config->blocking == NCCL_CONFIG_UNDEF_INT || config->blocking;
+
+    if (here.own || !blocks)
+        return ncclSuccess;
+    if (here.depth == 0)
+        return *comm ? learn(&comm, 1) : ncclSuccess;
+    here.new = mem_grow(here.new, &here.made_room, (size_t)here.made + 1, sizeof *here.new);
+    here.new[here.made++] = comm;
+    return ncclSuccess;
+}
+
+/* The program has ended its communicator, or will have when the group ends. */
+static void forget(struct preload_comm *c)
+{
+    if (here.depth == 0) {
+        preload_comm_free(c);
+        return;
+    }
+    here.old = mem_grow(here.old, &here.gone_room, (size_t)here.gone + 1, sizeof *here.old);
+    here.old[here.gone++] = c;
+}
+
+static ncclResult_t pass(const struct preload_call *c)
+{
+    const struct preload_real *r = real();
+
+    switch (c->phases) {
+    case SCHEDULE_ALL_GATHER:
+        return r->all_gather(c->in, c->out, c->count, c->type, c->comm, c->stream);
+    case SCHEDULE_REDUCE_SCATTER:
+        return r->reduce_scatter(c->in, c->out, c->count, c->type, c->op, c->comm, c->stream);
+    default:
+        return r->all_reduce(c->in, c->out, c->count, c->type, c->op, c->comm, c->stream);
+    }
+}
+
+/* By us, or by NCCL: as all ranks do it. */
+static ncclResult_t run(const struct preload_call *call)
+{
+    struct preload_comm *c = enter(call->comm);
+
+    if (!c)
+        return pass(call);
+    ncclResult_t rc = preload_comm_run(c, call);
+    preload_comm_leave(c);
+    return rc;
+}
+
+static ncclResult_t ask(struct preload_call call)
+{
+    struct preload_comm *c = here.own ? NULL : enter(call.comm);
+    const char *why = c ? preload_comm_passes(c, &call) : "an unknown communicator";
+    const char *name = call.phases == SCHEDULE_ALL_GATHER       ? "ncclAllGather"
+                       : call.phases == SCHEDULE_REDUCE_SCATTER ? "ncclReduceScatter"
+                                                                : "ncclAllReduce";
+
+    int place = c ? preload_comm_meter(c, &call) : 0;
+    if (c)
+        preload_comm_leave(c);
+    if (here.own)
+        return pass(&call);
+    plugin_debug("%s of %zu: %s%s", name, call.count, why ? "passed on: " : "ours",
+                 why ? why : "");
+    if (here.depth == 0) {
+        ncclResult_t rc = why ? pass(&call) : run(&call);
+        preload_meter_after(place);
+        return rc;
+    }
+    if (place) {
+        here.place = mem_grow(here.place, &here.metered_room, (size_t)here.metered + 1,
+                              sizeof *here.place);
+        here.place[here.metered++] = place;
+    }
+    if (why)
+        return pass(&call);
+    here.call = mem_grow(here.call, &here.room, (size_t)here.calls + 1, sizeof *here.call);
+    here.call[here.calls++] = call;
+    return ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type,
+                                  ncclComm_t comm, cudaStream_t stream)
+{
+    return ask((struct preload_call){SCHEDULE_ALL_GATHER, in, out, count, type, ncclSum, comm,
+                                     stream});
+}
+
+EXPORT ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count,
+                                      ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                      cudaStream_t stream)
+{
+    return ask(
+        (struct preload_call){SCHEDULE_REDUCE_SCATTER, in, out, count, type, op, comm, stream});
+}
+
+EXPORT ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,
+                                  ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+    return ask(
+        (struct preload_call){SCHEDULE_ALL_REDUCE, in, out, count, type, op, comm, stream});
+}
+
+EXPORT ncclResult_t ncclGroupStart(void)
+{
+    here.depth += !here.own;
+    return real()->group_start();
+}
+
+/* Schedules of a group come after NCCL's calls in it: on every rank. */
+EXPORT ncclResult_t ncclGroupEnd(void)
+{
+    ncclResult_t rc = real()->group_end();
+    int n = 0;
+
+    if (here.own)
+        return rc;
+    here.depth -= here.depth > 0;
+    if (here.depth)
+        return rc;
+    for (int i = 0; i < here.made; i++)
+        if (rc == ncclSuccess && *here.new[i]) /* NCCL has made it */
+            here.new[n++] = here.new[i];
+    here.made = 0;
+    if (n)
+        rc = learn(here.new, n);
+    for (int i = 0; i < here.calls; i++) {
+        ncclResult_t one = run(&here.call[i]);
+        rc = rc == ncclSuccess ? one : rc;
+    }
+    here.calls = 0;
+    for (int i = 0; i < here.metered; i++)
+        preload_meter_after(here.place[i]);
+    here.metered = 0;
+    for (int i = 0; i < here.gone; i++)
+        preload_comm_free(here.old[i]);
+    here.gone = 0;
+    return rc;
+}
+
+/* Nothing of the group is done. */
+ncclResult_t preload_simulate_end(void *info)
+{
+    ncclResult_t rc = real()->simulate_end ? real()->simulate_end(info) : ncclInvalidUsage;
+
+    if (here.own)
+        return rc;
+    here.depth -= here.depth > 0;
+    for (int i = 0; i < here.metered && here.depth == 0; i++)
+        preload_meter_after(here.place[i]);
+    if (here.depth == 0)
+        here.calls = here.made = here.metered = 0;
+    return rc;
+}
+
+EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
+{
+    int was = preload_own(1); /* NCCL may come back here */
+    ncclResult_t rc = real()->init(comm, nranks, id, rank);
+
+    preload_own(was);
+    return rc == ncclSuccess ? made(comm, NULL) : rc;
+}
+
+EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id,
+                                           int rank, ncclConfig_t *config)
+{
+    int was = preload_own(1);
+    ncclResult_t rc = real()->init_config(comm, nranks, id, rank, config);
+
+    preload_own(was);
+    return rc == ncclSuccess ? made(comm, config) : rc;
+}
+
+/* A child blocks as its parent does, unless its own configuration says otherwise. */
+EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *child,
+                                  ncclConfig_t *config)
+{
+    int was = preload_own(1);
+    ncclResult_t rc = real()->split(comm, color, key, child, config);
+
+    preload_own(was);
+    struct preload_comm *parent = rc == ncclSuccess && !was ? enter(comm) : NULL;
+    if (!parent)
+        return rc;
+    preload_comm_leave(parent);
+    return made(child, config);
+}
+
+/* In good order: ours first, unless the group would take it together with NCCL's. */
+static ncclResult_t close_comm(ncclComm_t comm, ncclResult_t (*close)(ncclComm_t))
+{
+    struct preload_comm *c = take(comm);
+
+    if (c)
+        forget(c);
+    return close(comm);
+}
+
+EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+    return close_comm(comm, real()->finalize);
+}
+
+EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    return close_comm(comm, real()->destroy);
+}
+
+/* Ends what goes on in NCCL: so does ours, at the same time. */
+static ncclResult_t cut_short(ncclComm_t comm, int revoke, int flags)
+{
+    struct preload_comm *c = take(comm);
+
+    if (c)
+        preload_comm_abort(c);
+    ncclResult_t rc = revoke ? real()->revoke(comm, flags) : real()->abort(comm);
+    if (c)
+        forget(c);
+    return rc;
+}
+
+EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    return cut_short(comm, 0, 0);
+}
+
+ncclResult_t preload_revoke(ncclComm_t comm, int flags)
+{
+    return real()->revoke ? cut_short(comm, 1, flags) : ncclInvalidUsage;
+}
+
+/* ---- threads ---- */
+
+/*
+ * A thread keeps what is the program's of it, and threads which NCCL starts at our request are
+ * ours: while the program captures a stream for all threads, CUDA refuses what a communicator
+ * is made of to every thread that has not said that it is apart from that.
+ */
+struct start {
+    void *(*run)(void *arg);
+    void *arg;
+    int gpu; /* of the thread that asked: CUDA takes GPU 0 for a new one */
+};
+
+struct preload_manners preload_be_ours(void)
+{
+    struct preload_manners was = {.gpu = -1, .mode = cudaStreamCaptureModeRelaxed};
+
+    if (cudaGetDevice(&was.gpu) != cudaSuccess)
+        was.gpu = -1;
+    (void)cudaThreadExchangeStreamCaptureMode(&was.mode);
+    return was;
+}
+
+void preload_be_again(struct preload_manners was)
+{
+    (void)cudaThreadExchangeStreamCaptureMode(&was.mode);
+    if (was.gpu >= 0)
+        (void)cudaSetDevice(was.gpu);
+}
+
+static void *run_ours(void *arg)
+{
+    struct start s = *(struct start *)arg;
+
+    mem_free(arg);
+    preload_own(1);
+    if (s.gpu >= 0)
+        (void)cudaSetDevice(s.gpu);
+    (void)preload_be_ours();
+    return s.run(s.arg);
+}
+
+__attribute__((visibility("default"))) int
+pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*code)(void *), void *arg)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    void *next = dlsym(RTLD_NEXT, "pthread_create");
+    int own = preload_own(0);
+
+    memcpy(&create, &next, sizeof next);
+    preload_own(own);
+    if (!own)
+        return create(out, attr, code, arg);
+    struct start *s = mem_new(1, sizeof *s);
+    *s = (struct start){code, arg, -1};
+    if (cudaGetDevice(&s->gpu) != cudaSuccess)
+        s->gpu = -1;
+    int rc = create(out, attr, run_ours, s);
+    if (rc)
+        mem_free(s);
+    return rc;
+}
