@@ -62,8 +62,8 @@ struct source_place {
  * and of JSON Lines there are none, until it is encoded.
  */
 int source_open(struct source *s, const char *path, struct err *err);
-/* A text or JSON Lines (data_encode.h).  t NULL: bytes are tokens; template: NULL, or a name.
-   */
+/* A text or JSON Lines (data_encode.h).  t NULL: bytes are tokens; template NULL, or
+   a name. */
 int source_encode(struct source *s, struct tokenizer *t, const char *template, struct err *err);
 void source_close(struct source *s);
 /* Reads all.  ERR_INPUT names the first that is not in 0 .. vocab - 1, and its place. */

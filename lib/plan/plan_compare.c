@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compares two plans. */
-#include "plan/plan_check.h"
+#include "plan/plan_measured.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/units.h"
-#include "plan/plan_check.h"
+#include "plan/plan_measured.h"
 #include "plan/plan_fit.h"
 #include "plan/plan_rows.h"
 #include "plan/plan_scale.h"

@@ -32,6 +32,13 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
         }' | clean
 }
 
+@test "a file's name begins with its folder's, base apart, and every folder has its line in FLOORS" {
+    sources | sed -n 's,^lib/\([^/]*\)/\([^/]*\)$,\1 \2,p' | awk '
+        BEGIN { while ((getline line < "lib/FLOORS") > 0) if (split(line, w, " ") > 2 && w[1] == "#") said[w[2]] }
+        $1 != "base" && $2 !~ "^" $1 "[_.]" { print "lib/" $1 "/" $2 ": expected " $1 "_" $2 }
+        !($1 in said) { print "lib/FLOORS: says nothing of " $1; said[$1] }' | clean
+}
+
 @test "mpi.h is world's, exec_mpi's, paro's and preload's alone" {
     grep -nE '# *include *<mpi\.h>|# *include *"mpi\.h"' $(sources) |
         grep -vE '^lib/(world|paro|preload)/|^lib/exec/exec_mpi' | clean

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PLAN_PLAN_CHECK_H
-#define PLAN_PLAN_CHECK_H
+#ifndef PLAN_PLAN_MEASURED_H
+#define PLAN_PLAN_MEASURED_H
 
 #include "plan/plan_log.h"
 #include "plan/plan.h"

@@ -3,7 +3,7 @@
  * Compares a run's measurements with its plan's predictions.  Bytes must be those of the plan;
  * times are shown next to each other, without a verdict.
  */
-#include "plan/plan_check.h"
+#include "plan/plan_measured.h"
 
 #include <inttypes.h>
 #include <math.h>
