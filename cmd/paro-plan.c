@@ -4,34 +4,34 @@
 
 #include "cli/cli.h"
 #include "cli/cli_hub.h"
-#include "plan/plan_settings.h"
+#include "plan/plan_request.h"
 #include "plan/plan_scale.h"
 
 struct args {
     struct cli cli;
-    struct plan_ask ask;
+    struct plan_request request;
 };
 
-/* By enum plan_ask_what; the strict ones read plans, which state what was searched. */
+/* By enum plan_request_what; the strict ones read plans, which state what was searched. */
 static const struct cli_mode modes[] = {
-    [PLAN_ASK_PLAN] = {"a plan", "-m MODEL", 0, 0, "model", 0},
-    [PLAN_ASK_LIST] = {"--list", NULL, 0, 0, "model", 0},
-    [PLAN_ASK_WHY] = {"--why", NULL, 0, 0, "model", 0},
-    [PLAN_ASK_WHAT_IF] = {"--what-if", NULL, 0, 0, "model", 0},
-    [PLAN_ASK_CHECK] = {"--check", "--check=LOG [PLAN]", 0, 1, NULL, 1},
-    [PLAN_ASK_COMPARE] = {"--compare", "--compare PLAN PLAN", 2, 2, NULL, 1},
-    [PLAN_ASK_EMIT] = {"--emit", NULL, 0, 0, "model", 0},
-    [PLAN_ASK_TIMELINE] = {"--timeline", NULL, 0, 0, "model", 0},
-    [PLAN_ASK_STEPS] = {"--steps", NULL, 0, 0, "model", 0},
-    [PLAN_ASK_SCALE] = {"--scale", NULL, 0, 0, "model", 0},
+    [PLAN_REQUEST_PLAN] = {"a plan", "-m MODEL", 0, 0, "model", 0},
+    [PLAN_REQUEST_LIST] = {"--list", NULL, 0, 0, "model", 0},
+    [PLAN_REQUEST_WHY] = {"--why", NULL, 0, 0, "model", 0},
+    [PLAN_REQUEST_WHAT_IF] = {"--what-if", NULL, 0, 0, "model", 0},
+    [PLAN_REQUEST_CHECK] = {"--check", "--check=LOG [PLAN]", 0, 1, NULL, 1},
+    [PLAN_REQUEST_COMPARE] = {"--compare", "--compare PLAN PLAN", 2, 2, NULL, 1},
+    [PLAN_REQUEST_EMIT] = {"--emit", NULL, 0, 0, "model", 0},
+    [PLAN_REQUEST_TIMELINE] = {"--timeline", NULL, 0, 0, "model", 0},
+    [PLAN_REQUEST_STEPS] = {"--steps", NULL, 0, 0, "model", 0},
+    [PLAN_REQUEST_SCALE] = {"--scale", NULL, 0, 0, "model", 0},
     {0}};
 
 #define CLI_ARGS struct args
-CLI_PARSER(plan_ask_global)
-CLI_PARSER(plan_ask_headroom)
-CLI_PARSER(plan_ask_trainable)
-CLI_PARSER(plan_ask_storage)
-CLI_PARSER(plan_ask_keep)
+CLI_PARSER(plan_request_global)
+CLI_PARSER(plan_request_headroom)
+CLI_PARSER(plan_request_trainable)
+CLI_PARSER(plan_request_storage)
+CLI_PARSER(plan_request_keep)
 CLI_PARSER(plan_strategy_parse)
 CLI_PARSER(plan_algo_parse)
 CLI_PARSER(dtype_parse_compute)
@@ -40,40 +40,42 @@ CLI_PARSER(plan_scale_parse)
 static const struct cli_option options[] = {
     {.text = "The model, the fabric and the batch:"},
     {"model", 'm', "MODEL", CLI_EVERYDAY,
-     "Plan for MODEL: a config.json, a folder with one, -, or params=7e9", CLI_TEXT(ask.model)},
+     "Plan for MODEL: a config.json, a folder with one, -, or params=7e9",
+     CLI_TEXT(request.model)},
     {"input", 'i', "TOPO", CLI_EVERYDAY,
      "Read the fabric from TOPO: a file, synth:SPEC, such as synth:2x8, or - (default: standard"
      " input)",
-     CLI_TEXT(ask.topo)},
+     CLI_TEXT(request.topo)},
     {"mem", 0, "BYTES", CLI_EVERYDAY,
      "Use at most BYTES of memory per rank, such as 80e9 or 64Gi (default: 90 % of what the"
      " fabric states)",
-     CLI_BYTES(ask.memory_bytes, PLAN_ASK_MEMORY_MIN, PLAN_ASK_MEMORY_MAX),
+     CLI_BYTES(request.memory_bytes, PLAN_REQUEST_MEMORY_MIN, PLAN_REQUEST_MEMORY_MAX),
      .excludes = "headroom"},
     {"headroom", 0, "PERCENT", 0,
      "Leave PERCENT of the memory that the fabric states free, for what is not counted, such as"
      " libraries (default: 10)",
-     CLI_PARSED(plan_ask_headroom, ask.headroom)},
+     CLI_PARSED(plan_request_headroom, request.headroom)},
     {"micro-batch", 0, "B", CLI_EVERYDAY,
      "Train on B sequences per rank and micro-step; auto: the fastest that fits (default: 1)",
-     CLI_INT(ask.micro_batch, 1, PLAN_BATCH_MAX), .word = "auto"},
+     CLI_INT(request.micro_batch, 1, PLAN_BATCH_MAX), .word = "auto"},
     {"accum", 0, "S", 0, "Accumulate gradients over S micro-steps per step (default: 1)",
-     CLI_INT(ask.accum, 1, PLAN_BATCH_MAX), .word = "auto"},
+     CLI_INT(request.accum, 1, PLAN_BATCH_MAX), .word = "auto"},
     {"layered", 0, "L", 0,
      "Run L micro-batches through a layer before the next layer, for less traffic that overlaps"
      " more; each keeps its activations; a number or auto (default: 1)",
-     CLI_INT(ask.layered, 1, PLAN_BATCH_MAX), .word = "auto", .word_value = PLAN_ASK_AUTO},
+     CLI_INT(request.layered, 1, PLAN_BATCH_MAX), .word = "auto",
+     .word_value = PLAN_REQUEST_AUTO},
     {"global-batch", 0, "COUNT", CLI_EVERYDAY,
      "Train on COUNT sequences per step, or tokens, such as 4Mtokens: sets --micro-batch and"
      " --accum",
-     CLI_PARSED(plan_ask_global, ask)},
+     CLI_PARSED(plan_request_global, request)},
     {"seq", 0, "T", CLI_EVERYDAY,
      "Train on sequences of T tokens (default: 256, or the model's maximum if that is less)",
-     CLI_INT(ask.seq, 1, PLAN_SEQ_MAX)},
+     CLI_INT(request.seq, 1, PLAN_SEQ_MAX)},
     {"trainable", 0, "WHAT", 0,
      "Train a part of the model, for example to plan fine-tuning: all, train=PATTERN,"
      " freeze=PATTERN, lora=RANK, sparse=S, a fraction, or params=COUNT (default: all)",
-     CLI_PARSED(plan_ask_trainable, ask)},
+     CLI_PARSED(plan_request_trainable, request)},
     {.text = "Print something else instead of the plan:"},
     {"list", 0, NULL, CLI_EVERYDAY, "Print memory, traffic and time of all strategies",
      CLI_NOTED},
@@ -85,13 +87,13 @@ static const struct cli_option options[] = {
     {"check", 0, "LOG", 0,
      "Compare the log of a run with PLAN, to see how good the prediction was (default:"
      " plan.yaml next to the log)",
-     CLI_TEXT(ask.log)},
+     CLI_TEXT(request.log)},
     {"compare", 0, NULL, 0,
      "Compare two plans: the settings in which they differ, and their predictions", CLI_NOTED},
     {"emit", 0, "TARGET", 0,
      "Print settings for another tool, with the nearest strategy that it can run; TARGET is"
      " deepspeed, fsdp or megatron",
-     CLI_CHOICE(ask.target, "deepspeed|fsdp|megatron")},
+     CLI_CHOICE(request.target, "deepspeed|fsdp|megatron")},
     {"timeline", 0, NULL, 0,
      "Print when each piece of work in the predicted step runs, to see what overlaps",
      CLI_NOTED},
@@ -101,105 +103,105 @@ static const struct cli_option options[] = {
     {"scale", 0, "FROM..TO", 0,
      "Print the predicted throughput on FROM ranks, twice as many, and so on up to TO, such as"
      " 16..4096",
-     CLI_PARSED(plan_scale_parse, ask.scale)},
+     CLI_PARSED(plan_scale_parse, request.scale)},
     {CLI_OPTION_SVG("Draw --scale or --timeline as SVG to FILE or standard output", 0),
-     .modes = 1 << PLAN_ASK_TIMELINE | 1 << PLAN_ASK_SCALE, .excludes = "json"},
+     .modes = 1 << PLAN_REQUEST_TIMELINE | 1 << PLAN_REQUEST_SCALE, .excludes = "json"},
     {CLI_OPTION_SVG_FORCE},
     {.text = "Restrict the search, describe the machine:"},
     {"strategy", 0, "XYZ", CLI_EVERYDAY,
      "Plan only this strategy: three letters of N, I, G, such as IIG, or an alias, such as"
      " zero3",
-     CLI_PARSED(plan_strategy_parse, ask.strategy)},
+     CLI_PARSED(plan_strategy_parse, request.strategy)},
     {"group-level", 0, "LEVEL", 0,
      "End the groups at this level of the fabric, counted from 0; auto tries all of them"
      " (default: auto)",
-     CLI_INT(ask.group_level, 0, TOPO_LEVELS_MAX - 2), .word = "auto",
-     .word_value = PLAN_ASK_AUTO},
+     CLI_INT(request.group_level, 0, TOPO_LEVELS_MAX - 2), .word = "auto",
+     .word_value = PLAN_REQUEST_AUTO},
     {"algo", 0, "ALGO", 0,
      "Use only ALGO for collectives over all ranks: ring, two-level, ho-ring, or auto for the"
      " fastest (default: auto)",
-     CLI_PARSED(plan_algo_parse, ask.algo)},
+     CLI_PARSED(plan_algo_parse, request.algo)},
     {"device", 0, "KIND", 0,
      "Plan for cpu or cuda: memory and types differ (default: the fabric's device; synth: is"
      " cpu unless it says device=cuda)",
-     CLI_CHOICE(ask.device, "cpu|cuda")},
+     CLI_CHOICE(request.device, "cpu|cuda")},
     {"storage", 0, "RATE", 0,
      "Predict the time of a checkpoint when each host writes at RATE, such as 2GB/s, or all"
      " together, such as 100GB/s/all",
-     CLI_PARSED(plan_ask_storage, ask)},
+     CLI_PARSED(plan_request_storage, request)},
     {.text = "Price failures of nodes, and saves:"},
     {"mtbf", 0, "HOURS", 0,
      "Choose by useful throughput where a node fails every HOURS on average, and predict the"
      " best intervals between saves, and their copies",
-     CLI_NUMBER(ask.mtbf_h, 1e-3, 1e9)},
+     CLI_NUMBER(request.mtbf_h, 1e-3, 1e9)},
     {"restart", 0, "SECONDS", 0,
      "A restart takes SECONDS from a failure until ranks read their states (default: 60)",
-     CLI_NUMBER(ask.restart_s, 0, 1e6), .needs = "mtbf"},
+     CLI_NUMBER(request.restart_s, 0, 1e6), .needs = "mtbf"},
     {"local-storage", 0, "RATE", 0,
      "Each host writes at RATE to storage of its own (default: 2GB/s)",
-     CLI_RATE(ask.local_Bps, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS), .needs = "mtbf"},
+     CLI_RATE(request.local_Bps, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS), .needs = "mtbf"},
     {"copies", 0, "C", 0,
      "Make C copies of local saves on nodes of other groups, 0 to save in the shared folder"
      " alone, or auto (default: auto)",
-     CLI_INT(ask.copies, 0, PLAN_COPIES_MAX), .word = "auto", .word_value = PLAN_ASK_AUTO,
-     .needs = "mtbf"},
+     CLI_INT(request.copies, 0, PLAN_COPIES_MAX), .word = "auto",
+     .word_value = PLAN_REQUEST_AUTO, .needs = "mtbf"},
     {.text = "Trade memory against traffic and computing:"},
     {"prefetch", 0, "UNITS", 0,
      "Gather parameters this many units (layers) ahead; more hide latency and need memory"
      " (default: 1)",
-     CLI_INT(ask.prefetch, 0, PLAN_PREFETCH_MAX)},
+     CLI_INT(request.prefetch, 0, PLAN_PREFETCH_MAX)},
     {"buckets", 0, "COUNT", 0,
      "Keep up to COUNT gradient buckets in flight, one per unit; the backward pass waits when"
      " all are in use (default: 2)",
-     CLI_INT(ask.buckets, 1, PLAN_BUCKETS_MAX)},
+     CLI_INT(request.buckets, 1, PLAN_BUCKETS_MAX)},
     {"keep", 0, "USES", 0,
      "Keep the last USES gathered units of the forward pass for the backward pass, for less"
      " traffic; a number, all or auto (default: 0)",
-     CLI_PARSED(plan_ask_keep, ask.keep)},
+     CLI_PARSED(plan_request_keep, request.keep)},
     {"recompute", 0, "WHEN", OPTION_ARG_OPTIONAL,
      "Keep only the input of each layer and recompute the rest in the backward pass, to save"
      " memory; WHEN is yes, no or auto (default: no)",
-     CLI_CHOICE_FROM(ask.recompute, PLAN_ASK_AUTO, "auto|no|yes"), .absent = "yes"},
+     CLI_CHOICE_FROM(request.recompute, PLAN_REQUEST_AUTO, "auto|no|yes"), .absent = "yes"},
     {.text = "Types of numbers:"},
     {"param-type", 0, "TYPE", 0,
      "Store parameters as TYPE, bf16 or f32 (default: bf16, "
      "or f32 if that keeps frozen weights exact)",
-     CLI_PARSED(dtype_parse_compute, ask.param_type)},
+     CLI_PARSED(dtype_parse_compute, request.param_type)},
     {"grad-type", 0, "TYPE", 0, "Accumulate gradients as TYPE, f32 or bf16 (default: f32)",
-     CLI_PARSED(dtype_parse_compute, ask.grad_type)},
+     CLI_PARSED(dtype_parse_compute, request.grad_type)},
     {"wire-type", 0, "TYPE", 0,
      "Send gradients as TYPE, bf16 or f32, and parameters as the narrower of TYPE and their own"
      " (default: as for --param-type)",
-     CLI_PARSED(dtype_parse_compute, ask.wire_type)},
+     CLI_PARSED(dtype_parse_compute, request.wire_type)},
     {"compute-type", 0, "TYPE", 0,
      "Round the operands of matrix products to TYPE, f32 or bf16; auto: the faster one of those"
      " that the fabric was measured with (default: the fabric's compute_type)",
-     CLI_CHOICE_FROM(ask.compute_type, PLAN_ASK_AUTO, "auto|f32|bf16")},
+     CLI_CHOICE_FROM(request.compute_type, PLAN_REQUEST_AUTO, "auto|f32|bf16")},
     {"slow-params", 0, "TYPE", 0,
      "Send parameters between groups as TYPE: same (the wire type), or int8 for about half of"
      " bf16's traffic (default: same)",
-     CLI_CHOICE(ask.slow_params, "same|int8")},
+     CLI_CHOICE(request.slow_params, "same|int8")},
     {"slow-grads", 0, "TYPE", 0,
      "Send gradients between groups as TYPE: same (the wire type), or int8 for about half of"
      " bf16's traffic (default: same)",
-     CLI_CHOICE(ask.slow_grads, "same|int8")},
+     CLI_CHOICE(request.slow_grads, "same|int8")},
     {0}};
 
 static int check(void *args)
 {
     struct args *a = args;
-    struct plan_ask *ask = &a->ask;
+    struct plan_request *request = &a->request;
 
-    ask->what = (enum plan_ask_what)a->cli.mode;
-    ask->json = a->cli.json;
-    ask->svg = a->cli.svg != NULL;
-    ask->fixed = cli_given(&a->cli, "strategy") != NULL;
+    request->what = (enum plan_request_what)a->cli.mode;
+    request->json = a->cli.json;
+    request->svg = a->cli.svg != NULL;
+    request->fixed = cli_given(&a->cli, "strategy") != NULL;
     for (int i = 0; i < a->cli.words; i++)
-        ask->plan[i] = a->cli.word[i];
-    if (ask->accum == 0 && !ask->global_batch)
+        request->plan[i] = a->cli.word[i];
+    if (request->accum == 0 && !request->global_batch)
         return cli_usage(&a->cli, "--accum=auto, expected --global-batch with it: without a"
                                   " bound more accumulation is always faster");
-    if (ask->global_batch && ask->micro_batch > 0 && ask->accum > 0)
+    if (request->global_batch && request->micro_batch > 0 && request->accum > 0)
         return cli_usage(&a->cli, "--global-batch, --micro-batch and --accum, expected two of"
                                   " them");
     return 0;
@@ -213,7 +215,7 @@ static const struct cli_command command = {
 
 int main(int argc, char **argv)
 {
-    struct args a = {.cli = CLI_INIT("paro-plan"), .ask = PLAN_ASK_INIT};
+    struct args a = {.cli = CLI_INIT("paro-plan"), .request = PLAN_REQUEST_INIT};
     char note[PLAN_NOTE], hub[CLI_HUB_PATH];
     struct io_out file;
     struct err err;
@@ -221,10 +223,10 @@ int main(int argc, char **argv)
     int found;
 
     cli_parse(&a.cli, &command, argc, argv);
-    a.ask.model = cli_hub(a.ask.model, hub);
+    a.request.model = cli_hub(a.request.model, hub);
     if (cli_svg_open(&a.cli, &file, &out, &err))
         return cli_fail(&a.cli, &err);
-    if (cli_svg_close(&file, plan_ask_answer(&a.ask, out, note, &found, &err), &err))
+    if (cli_svg_close(&file, plan_request_answer(&a.request, out, note, &found, &err), &err))
         return cli_fail(&a.cli, &err);
     /* Where the answer cannot be written, that is all there is to say. */
     for (char *line = fflush(stdout) ? NULL : strtok(note, "\n"); line;

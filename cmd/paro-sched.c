@@ -193,25 +193,25 @@ static int verify(const struct args *a, struct err *err)
 }
 
 /* A schedule, or the rows of a step. */
-static int draw_any(const struct args *a, const struct pick_simulate *ask, FILE *out,
+static int draw_any(const struct args *a, const struct pick_simulate *query, FILE *out,
                     struct err *err)
 {
-    struct pick_simulate read = *ask;
+    struct pick_simulate read = *query;
     int rc;
 
-    if (!ask->file || (strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0))
-        return pick_draw(ask, out, err);
-    if (io_read_text(ask->file, SCHEDULE_TEXT_MAX, &read.text, &read.text_bytes, err))
+    if (!query->file || (strcmp(query->file, "-") == 0 && strcmp(query->topo, "-") == 0))
+        return pick_draw(query, out, err);
+    if (io_read_text(query->file, SCHEDULE_TEXT_MAX, &read.text, &read.text_bytes, err))
         return -1;
-    read.file = strcmp(ask->file, "-") ? ask->file : "stdin";
+    read.file = strcmp(query->file, "-") ? query->file : "stdin";
     if (!plan_rows_are(read.text))
         rc = pick_draw(&read, out, err);
     else if (a->bytes)
         rc = err_set(err, ERR_INPUT,
                      "--bytes with the rows of a step, which state their own, expected none");
     else
-        rc = plan_steps_draw(read.file, read.text, read.text_bytes, ask->topo, ask->json, out,
-                             err);
+        rc = plan_steps_draw(read.file, read.text, read.text_bytes, query->topo, query->json,
+                             out, err);
     mem_free(read.text);
     return rc;
 }
@@ -219,34 +219,34 @@ static int draw_any(const struct args *a, const struct pick_simulate *ask, FILE 
 static int simulate(const struct args *a, struct err *err)
 {
     const struct cli *cli = &a->cli;
-    struct pick_simulate ask = {.topo = a->topo,
-                                .subchunks = a->chunks,
-                                .root = a->root,
-                                .bytes = a->bytes ? a->bytes : PICK_SIMULATE_BYTES,
-                                .json = cli->json};
+    struct pick_simulate query = {.topo = a->topo,
+                                  .subchunks = a->chunks,
+                                  .root = a->root,
+                                  .bytes = a->bytes ? a->bytes : PICK_SIMULATE_BYTES,
+                                  .json = cli->json};
     struct io_out out;
     FILE *to;
 
     if (cli->words == 2) {
-        ask.op = cli->word[0];
-        ask.algo = cli->word[1];
+        query.op = cli->word[0];
+        query.algo = cli->word[1];
     } else {
-        ask.file = cli->words ? cli->word[0] : "-";
+        query.file = cli->words ? cli->word[0] : "-";
     }
     if (cli_svg_open(cli, &out, &to, err))
         return -1;
-    int rc = cli->mode == DRAW ? draw_any(a, &ask, to, err)
-                               : (cli->svg ? pick_draw : pick_simulate)(&ask, to, err);
+    int rc = cli->mode == DRAW ? draw_any(a, &query, to, err)
+                               : (cli->svg ? pick_draw : pick_simulate)(&query, to, err);
     return cli_svg_close(&out, rc, err);
 }
 
 static int ls(const struct args *a, struct err *err)
 {
     struct jout j = {.file = stdout, .pretty = 1};
-    struct pick_ask all;
+    struct pick_query all;
 
     (void)err;
-    pick_ask_init(&all);
+    pick_query_init(&all);
     if (!a->cli.json) {
         for (int i = 0; i < all.ops; i++)
             printf("op    %s\n", schedule_phases_name(all.op[i]));

@@ -24,8 +24,8 @@ struct weight_type {
 
 struct args {
     struct cli cli;
-    struct cli_progress *line;  /* of the verbs that take long */
-    struct ckpt_healed *healed; /* [2], of the operands */
+    struct cli_progress *line;      /* of the verbs that take long */
+    struct ckpt_repaired *repaired; /* [2], of the operands */
     const char *model, *plan, *adapter, *optimizer;
     struct shard_target output;
     int64_t seed, buffer, max_shard;
@@ -183,11 +183,11 @@ static void hear_signals(void)
 }
 
 /* Reports data read in spite of damage: a line for each operand that has some. */
-static void tell_healed(const struct args *a, int operand)
+static void tell_repaired(const struct args *a, int operand)
 {
     char text[1200];
 
-    if (ckpt_healed_print(&a->healed[operand], a->operand[operand], text, sizeof text))
+    if (ckpt_repaired_print(&a->repaired[operand], a->operand[operand], text, sizeof text))
         cli_say(&a->cli, "%s", text);
 }
 
@@ -196,7 +196,7 @@ static int end_move(const struct args *a, int rc)
 {
     cli_progress_clear(a->line);
     if (rc == 0)
-        tell_healed(a, 0);
+        tell_repaired(a, 0);
     if (rc && atomic_load(&stop)) {
         signal(atomic_load(&stop), SIG_DFL);
         raise(atomic_load(&stop));
@@ -212,7 +212,7 @@ static struct shard_options options_of(const struct args *a)
                                   .limits = &a->limits,
                                   .progress = cli_progress_tell,
                                   .progress_arg = a->line,
-                                  .healed = a->healed};
+                                  .repaired = a->repaired};
 }
 
 /* Each runs its verb and returns 0, 1 (the answer is no) or -1. */
@@ -305,23 +305,23 @@ static int run_verify(const struct args *a, struct err *err)
 
 static int run_ls(const struct args *a, struct err *err)
 {
-    struct shard_options given = {.limits = &a->limits, .healed = a->healed};
+    struct shard_options given = {.limits = &a->limits, .repaired = a->repaired};
     int rc = shard_ls(a->operand[0], &given, a->cli.json, stdout, err);
 
     if (rc == 0)
-        tell_healed(a, 0);
+        tell_repaired(a, 0);
     return rc;
 }
 
 static int run_diff(const struct args *a, struct err *err)
 {
-    struct shard_options given = {.limits = &a->limits, .healed = a->healed};
+    struct shard_options given = {.limits = &a->limits, .repaired = a->repaired};
     int differ = 0;
 
     if (shard_diff(a->operand[0], a->operand[1], &given, a->cli.json, stdout, &differ, err))
         return -1;
-    tell_healed(a, 0);
-    tell_healed(a, 1);
+    tell_repaired(a, 0);
+    tell_repaired(a, 1);
     return differ > 0;
 }
 
@@ -337,14 +337,14 @@ int main(int argc, char **argv)
                      .limits = ckpt_limits_usual};
     const char *rule[SHARD_EDITS][RULES_MAX];
     struct cli_progress line = {0};
-    struct ckpt_healed healed[2] = {{0}};
+    struct ckpt_repaired repaired[2] = {{0}};
     char hub[CLI_HUB_PATH];
     struct err err;
 
     for (int k = 0; k < SHARD_EDITS; k++)
         a.rules[k] = (struct cli_list){.item = rule[k], .most = RULES_MAX};
     a.line = &line;
-    a.healed = healed;
+    a.repaired = repaired;
     a.limits.stop = &stop;
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
     cli_parse(&a.cli, &command, argc, argv);

@@ -19,7 +19,7 @@ struct args {
     int64_t seq, micro_batch;
     enum topo_format format;
     int discover, doctor;
-    struct topo_ask ask;
+    struct topo_settings settings;
     double tolerance, deadline_s;
 };
 
@@ -64,16 +64,16 @@ static const struct cli_option options[] = {
     {"set", 0, "WORDS", 0,
      "Add figures that INPUT lacks, or replace them: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
      " nic=RATE, memory=BYTES, flops=N, separated by commas",
-     CLI_PARSED(given, ask.given), .excludes = "format=nccl"},
+     CLI_PARSED(given, settings.given), .excludes = "format=nccl"},
     {"nodes", 0, "N", CLI_EVERYDAY,
      "Describe N machines like the one in INPUT, to plan for a cluster that does not exist yet",
-     CLI_INT(ask.nodes, 1, GROUPS_RANKS_MAX), .excludes = "format=nccl"},
+     CLI_INT(settings.nodes, 1, GROUPS_RANKS_MAX), .excludes = "format=nccl"},
     {"ranks", 0, "N", 0, "Put N ranks on each host, if INPUT does not count GPUs",
-     CLI_INT(ask.ranks, 1, GROUPS_RANKS_MAX), .excludes = "format=nccl"},
-    {"hosts", 0, "LIST", 0, "Name the machines, such as node[0-3]", CLI_TEXT(ask.hosts),
+     CLI_INT(settings.ranks, 1, GROUPS_RANKS_MAX), .excludes = "format=nccl"},
+    {"hosts", 0, "LIST", 0, "Name the machines, such as node[0-3]", CLI_TEXT(settings.hosts),
      .excludes = "format=nccl"},
-    {"only", 0, "LIST", 0, "Keep these hosts of INPUT and drop the others", CLI_TEXT(ask.only),
-     .excludes = "format=nccl"},
+    {"only", 0, "LIST", 0, "Keep these hosts of INPUT and drop the others",
+     CLI_TEXT(settings.only), .excludes = "format=nccl"},
     {.text = "Measure the fabric under mpirun (without -i):"},
     {"device", 0, "cpu|cuda|cuda:N", CLI_EVERYDAY,
      "Measure the processor, one GPU for each rank of a host, or GPU N; choose what you will"
@@ -124,8 +124,8 @@ static const struct cli_command command = {
     check};
 
 /* As it is asked for: with the hosts for groups, or with those that are found. */
-static int measure_fabric(const struct args *a, struct world *w, struct probe_ask *ask,
-                          struct topo *t, struct err *err)
+static int measure_fabric(const struct args *a, struct world *w,
+                          struct probe_settings *settings, struct topo *t, struct err *err)
 {
     const char *name = a->device ? a->device : "cpu";
     enum coll_transport transport = COLL_MPI;
@@ -133,29 +133,31 @@ static int measure_fabric(const struct args *a, struct world *w, struct probe_as
     int rc = 0;
 
     /* A device that a rank lacks is reported before options that all ranks share. */
-    if (world_agree(w, device_open(&ask->device, name, w->node_rank, err), err))
+    if (world_agree(w, device_open(&settings->device, name, w->node_rank, err), err))
         return -1;
-    ask->all_types = !a->type && device_kind(ask->device) == DEVICE_CPU;
-    ask->type = device_kind(ask->device) == DEVICE_CPU ? DTYPE_F32 : DTYPE_BF16;
-    if (a->type && dtype_parse_compute(a->type, &ask->type, err))
+    settings->all_types = !a->type && device_kind(settings->device) == DEVICE_CPU;
+    settings->type = device_kind(settings->device) == DEVICE_CPU ? DTYPE_F32 : DTYPE_BF16;
+    if (a->type && dtype_parse_compute(a->type, &settings->type, err))
         rc = err_prefix(err, "--compute-type: ");
     rc = rc ? rc
-            : coll_transport_choose(&transport, a->transport, name, ask->device, w->ranks, err);
-    ask->transport = transport == COLL_NCCL ? TOPO_OVER_NCCL : TOPO_OVER_MPI;
+            : coll_transport_choose(&transport, a->transport, name, settings->device, w->ranks,
+                                    err);
+    settings->transport = transport == COLL_NCCL ? TOPO_OVER_NCCL : TOPO_OVER_MPI;
     if (world_agree(w, rc, err))
         return -1;
-    if (a->model && probe_ask_model(w, a->model, a->seq, a->micro_batch ? a->micro_batch : 1,
-                                    &ask->matrices, err))
+    if (a->model &&
+        probe_settings_model(w, a->model, a->seq, a->micro_batch ? a->micro_batch : 1,
+                             &settings->matrices, err))
         return -1;
     if (!a->discover)
-        return probe_topo(w, NULL, ask, t, err);
-    if (ask->transport == TOPO_OVER_NCCL)
+        return probe_topo(w, NULL, settings, t, err);
+    if (settings->transport == TOPO_OVER_NCCL)
         cli_say(&a->cli,
                 "--discover finds groups by latency between host memories over MPI; their links"
                 " are measured over NCCL");
     if (probe_discover(w, &found, err))
         return -1;
-    rc = probe_topo(w, &found, ask, t, err);
+    rc = probe_topo(w, &found, settings, t, err);
     probe_views_release(&found);
     return rc;
 }
@@ -164,17 +166,17 @@ static int measure_fabric(const struct args *a, struct world *w, struct probe_as
 static int load(struct args *a, struct world **w, struct topo *t, struct err *err)
 {
     if (!a->input && cli_launched()) {
-        if (cli_given(&a->cli, "set") || a->ask.nodes || a->ask.ranks || a->ask.hosts ||
-            a->ask.only)
+        if (cli_given(&a->cli, "set") || a->settings.nodes || a->settings.ranks ||
+            a->settings.hosts || a->settings.only)
             return err_set(
                 err, ERR_INPUT,
                 "--set, --nodes, --ranks, --hosts and --only apply to a fabric that is read,"
                 " expected -i");
-        struct probe_ask ask = {0};
+        struct probe_settings settings = {0};
         if (cli_world_open(&a->cli, a->deadline_s, w, err))
             return -1;
-        int rc = measure_fabric(a, *w, &ask, t, err);
-        device_close(ask.device);
+        int rc = measure_fabric(a, *w, &settings, t, err);
+        device_close(settings.device);
         return rc;
     }
     if (a->discover)
@@ -193,7 +195,7 @@ static int load(struct args *a, struct world **w, struct topo *t, struct err *er
             err, ERR_INPUT,
             "no fabric, expected -i FILE, -i synth:SPEC, -i nvml:, a file on standard input,"
             " or mpirun to measure one");
-    return topo_import(t, a->input ? a->input : "-", &a->ask, err);
+    return topo_import(t, a->input ? a->input : "-", &a->settings, err);
 }
 
 /* A machine is printed as it is found: no rate of a level has to be known for that. */
@@ -212,7 +214,7 @@ static int export(const struct args *a, struct err *err)
 static int print(const struct args *a, const struct topo *t, int *differs, struct err *err)
 {
     struct topo old = {0};
-    struct topo_ask ask = a->ask;
+    struct topo_settings settings = a->settings;
     struct io_out file;
     FILE *out;
 
@@ -224,8 +226,8 @@ static int print(const struct args *a, const struct topo *t, int *differs, struc
                    ? -1
                    : cli_svg_close(&file, topo_print(t, a->format, out, err), err);
     /* The words that complete one file complete the other, and replace nothing in it. */
-    ask.fill = 1;
-    if (topo_import(&old, a->old, &ask, err))
+    settings.fill = 1;
+    if (topo_import(&old, a->old, &settings, err))
         return -1;
     *differs = topo_diff(&old, t, a->tolerance / 100, a->format, stdout) != 0;
     topo_release(&old);

@@ -238,9 +238,9 @@ static void on_signal(int number)
 static void hear_signals(void)
 {
     enum { STACK_BYTES = 256 << 10 }; /* a frame with AVX-512 and AMX registers is 11 KiB */
-    static char room[STACK_BYTES];
+    static char space[STACK_BYTES];
     static const int asks[] = {SIGTERM, SIGINT, SIGUSR1};
-    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    const stack_t stack = {.ss_sp = space, .ss_size = sizeof space};
     struct sigaction act = {.sa_handler = on_signal,
                             .sa_flags = SA_ONSTACK | SA_RESTART | SA_RESETHAND};
 

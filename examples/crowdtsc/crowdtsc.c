@@ -10,7 +10,7 @@ static const struct verb {
     const char *name;
     int files;
     void (*run)(const struct options *o, FILE *out);
-} verbs[] = {{"ask", 1, crowd_ask},
+} verbs[] = {{"ask", 1, crowd_query},
              {"simulate", 2, crowd_simulate},
              {"merge", 2, crowd_merge},
              {"train", 3, crowd_train}};

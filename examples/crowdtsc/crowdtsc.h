@@ -12,7 +12,7 @@ struct options {
 };
 
 /* The verbs; they write to out, which is printed when they return. */
-void crowd_ask(const struct options *o, FILE *out);
+void crowd_query(const struct options *o, FILE *out);
 void crowd_simulate(const struct options *o, FILE *out);
 void crowd_merge(const struct options *o, FILE *out);
 void crowd_train(const struct options *o, FILE *out);

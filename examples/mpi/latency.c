@@ -165,7 +165,7 @@ int main(int argc, char **argv)
                       .iterations = 10,
                       .warmup = 3};
     long bad = 0;
-    size_t room;
+    size_t space;
 
     if (options_read(&b, argc, argv)) {
         fprintf(stderr,
@@ -175,9 +175,9 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &b.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &b.ranks);
-    room = (size_t)b.to + sizeof(float) * (size_t)b.ranks;
-    b.in = calloc(1, room);
-    b.out = calloc(1, room);
+    space = (size_t)b.to + sizeof(float) * (size_t)b.ranks;
+    b.in = calloc(1, space);
+    b.out = calloc(1, space);
     if (b.in == NULL || b.out == NULL)
         MPI_Abort(MPI_COMM_WORLD, 2);
     if (b.rank == 0)

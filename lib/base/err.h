@@ -19,9 +19,9 @@ enum err_code {
 
 struct err {
     enum err_code code;
-    int line;   /* 1.. where a file is to blame, else 0 */
-    int scarce; /* ERR_SYS for want of memory or open files: what was asked for may be fine */
-    int told;   /* the text says which rank it comes from: world/ puts that in once */
+    int line;     /* 1.. where a file is to blame, else 0 */
+    int scarce;   /* ERR_SYS for want of memory or open files: what was asked for may be fine */
+    int has_rank; /* the text says which rank it comes from: world/ puts that in once */
     char file[256]; /* "" when no file is to blame; as it is called, printable or not */
     char key[96];   /* the key within it, or ""; likewise */
     char text[768]; /* the whole sentence, "file:line: 'key' ..." included; printable UTF-8 */

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 
-static void groups_room(struct groups *g, int ranks, int count)
+static void groups_space(struct groups *g, int ranks, int count)
 {
     *g = (struct groups){.ranks = ranks, .count = count};
     g->members = mem_new((size_t)count, sizeof(int));
@@ -75,7 +75,7 @@ void groups_init(struct groups *g, int count, const int *members)
         assert(members[k] > 0);
         ranks += members[k];
     }
-    groups_room(g, ranks, count);
+    groups_space(g, ranks, count);
     for (int k = 0, r = 0; k < count; k++) {
         g->members[k] = members[k];
         for (int j = 0; j < members[k]; j++)
@@ -98,7 +98,7 @@ int groups_init_of(struct groups *g, int ranks, const int *group_of, struct err 
             count = group_of[r] + 1;
     }
     struct groups new;
-    groups_room(&new, ranks, count);
+    groups_space(&new, ranks, count);
     for (int r = 0; r < ranks; r++) {
         new.group_of[r] = group_of[r];
         new.members[group_of[r]]++;
@@ -132,13 +132,13 @@ static int parse_count(const char **p, int *out)
 /* The ranks of each cell; of one that its group shares with the cell before, negated. */
 static int parse_list(const char *p, int **cell, int *cells)
 {
-    size_t room = 0;
+    size_t space = 0;
     int n = 0;
 
     do {
         int joined = *p == '+';
         p++; /* the bracket, a comma, or a plus */
-        *cell = mem_grow(*cell, &room, (size_t)n + 1, sizeof(int));
+        *cell = mem_grow(*cell, &space, (size_t)n + 1, sizeof(int));
         if (n == GROUPS_RANKS_MAX || parse_count(&p, &(*cell)[n]))
             return -1;
         (*cell)[n] *= joined ? -1 : 1;
@@ -212,7 +212,7 @@ done:
 
 void groups_copy(struct groups *to, const struct groups *from)
 {
-    groups_room(to, from->ranks, from->count);
+    groups_space(to, from->ranks, from->count);
     memcpy(to->members, from->members, (size_t)from->count * sizeof(int));
     memcpy(to->group_of, from->group_of, (size_t)from->ranks * sizeof(int));
     memcpy(to->cell_of, from->cell_of, (size_t)from->ranks * sizeof(int));
@@ -287,21 +287,21 @@ int groups_equal(const struct groups *a, const struct groups *b)
            memcmp(a->group_of, b->group_of, (size_t)a->ranks * sizeof(int)) == 0;
 }
 
-void groups_print(const struct groups *g, char *text, int room)
+void groups_print(const struct groups *g, char *text, int space)
 {
     int even = 1, used = 0;
 
     for (int k = 1; k < g->count; k++)
         even = even && g->members[k] == g->members[0];
     if (even) {
-        snprintf(text, (size_t)room, "%dx%d", g->count, g->members[0]);
+        snprintf(text, (size_t)space, "%dx%d", g->count, g->members[0]);
         return;
     }
-    for (int k = 0; k < g->count && used < room; k++)
+    for (int k = 0; k < g->count && used < space; k++)
         used +=
-            snprintf(text + used, (size_t)(room - used), "%c%d", k ? ',' : '[', g->members[k]);
-    if (used < room)
-        snprintf(text + used, (size_t)(room - used), "]");
+            snprintf(text + used, (size_t)(space - used), "%c%d", k ? ',' : '[', g->members[k]);
+    if (used < space)
+        snprintf(text + used, (size_t)(space - used), "]");
 }
 
 struct by_block {

@@ -66,7 +66,7 @@ struct groups_cell groups_cell_after(const struct groups *g, int src, int steps)
 int *groups_by_block(const struct groups *g, int levels, const int *block);
 int groups_equal(const struct groups *a, const struct groups *b); /* but for cells */
 /* "4x8" when equal, else "[3,2]" (the placement is not told); `room` bytes at `text`. */
-void groups_print(const struct groups *g, char *text, int room);
+void groups_print(const struct groups *g, char *text, int space);
 
 enum { GROUPS_RANKS_MAX = 1 << 20 }; /* bound on what a text may ask for */
 

@@ -189,13 +189,13 @@ int io_read_all(int fd, const char *name, int64_t limit, const char *raise, char
                 int64_t *bytes, struct err *err)
 {
     char *buf = NULL;
-    size_t room = 0;
+    size_t space = 0;
     int64_t used = 0;
     int rc = -1;
 
     for (;;) {
-        buf = mem_grow(buf, &room, (size_t)used + 65536, 1);
-        ssize_t n = read(fd, buf + used, room - (size_t)used - 1);
+        buf = mem_grow(buf, &space, (size_t)used + 65536, 1);
+        ssize_t n = read(fd, buf + used, space - (size_t)used - 1);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
@@ -496,14 +496,14 @@ enum io_answer io_why_not(int number)
     return IO_BROKEN;
 }
 
-enum io_answer io_line(const char *path, char *line, size_t room)
+enum io_answer io_line(const char *path, char *line, size_t space)
 {
     line[0] = 0;
     /* Not to wait for a writer: it may be no file of the kernel's. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return io_why_not(errno);
-    ssize_t got = read(fd, line, room - 1);
+    ssize_t got = read(fd, line, space - 1);
     enum io_answer why = got < 0 ? io_why_not(errno) : IO_THERE;
     close(fd);
     line[got > 0 ? got : 0] = 0;

@@ -193,7 +193,7 @@ void io_names_free(struct io_names *n);
  * empty, tells nothing.
  */
 enum io_answer { IO_THERE, IO_ABSENT, IO_BROKEN };
-enum io_answer io_line(const char *path, char *line, size_t room);
+enum io_answer io_line(const char *path, char *line, size_t space);
 enum io_answer io_why_not(int number); /* of errno */
 
 /* Removes what is in the open folder fd; `whole` is its name, for messages. */

@@ -40,25 +40,25 @@ void *mem_new(size_t count, size_t size)
 }
 
 /* Room for `need` by doubling; what nobody has where that is beyond all numbers. */
-static size_t doubled_room(size_t room, size_t need)
+static size_t doubled_space(size_t space, size_t need)
 {
-    size_t want = room ? room : 16;
+    size_t want = space ? space : 16;
 
     while (want < need && want <= SIZE_MAX / 2)
         want *= 2;
     return want < need ? SIZE_MAX : want;
 }
 
-void *mem_grow(void *items, size_t *room, size_t need, size_t size)
+void *mem_grow(void *items, size_t *space, size_t need, size_t size)
 {
-    size_t want = doubled_room(*room, need);
+    size_t want = doubled_space(*space, need);
 
-    if (need <= *room)
+    if (need <= *space)
         return items;
     void *p = reallocarray(items, want, size);
     if (!p)
         mem_lost(want, size);
-    *room = want;
+    *space = want;
     return p;
 }
 
@@ -90,14 +90,14 @@ void *mem_have(void *p, const char *what)
 
 struct growing {
     char **text;
-    size_t *bytes, room;
+    size_t *bytes, space;
 };
 
 static ssize_t append_bytes(void *cookie, const char *data, size_t n)
 {
     struct growing *g = cookie;
 
-    *g->text = mem_grow(*g->text, &g->room, *g->bytes + n + 1, 1);
+    *g->text = mem_grow(*g->text, &g->space, *g->bytes + n + 1, 1);
     memcpy(*g->text + *g->bytes, data, n);
     *g->bytes += n;
     (*g->text)[*g->bytes] = 0;
@@ -122,7 +122,7 @@ FILE *mem_stream(char **text, size_t *bytes)
     return mem_have(fopencookie(g, "w", does), "a text");
 }
 
-int64_t arena_room(int64_t bytes)
+int64_t arena_space(int64_t bytes)
 {
     return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
 }
@@ -135,25 +135,25 @@ static int allocate_data(int64_t bytes, size_t align, const char *what, void **o
     assert(bytes >= 0);
     errno = bytes > PTRDIFF_MAX - MEM_ALIGN
                 ? ENOMEM
-                : posix_memalign(&p, align, (size_t)arena_room(bytes ? bytes : 1));
+                : posix_memalign(&p, align, (size_t)arena_space(bytes ? bytes : 1));
     if (errno)
         return err_sys(err, "cannot allocate %" PRId64 " bytes for %s", bytes, what);
     *out = p;
     return 0;
 }
 
-int mem_grow_data(void **items, size_t *room, size_t need, size_t size, const char *what,
+int mem_grow_data(void **items, size_t *space, size_t need, size_t size, const char *what,
                   struct err *err)
 {
-    size_t want = doubled_room(*room, need);
+    size_t want = doubled_space(*space, need);
 
-    if (need <= *room)
+    if (need <= *space)
         return 0;
     void *p = reallocarray(*items, want, size);
     if (!p)
         return err_sys(err, "cannot allocate %zu times %zu bytes for %s", want, size, what);
     *items = p;
-    *room = want;
+    *space = want;
     return 0;
 }
 
@@ -161,7 +161,7 @@ int mem_data(int64_t bytes, const char *what, void **out, struct err *err)
 {
     if (allocate_data(bytes, MEM_ALIGN, what, out, err))
         return -1;
-    memset(*out, 0, (size_t)arena_room(bytes ? bytes : 1));
+    memset(*out, 0, (size_t)arena_space(bytes ? bytes : 1));
     return 0;
 }
 
@@ -197,7 +197,7 @@ void *arena_take_each(struct arena *arena, int64_t bytes, int64_t count)
 
     assert(bytes >= 0 && count >= 0 &&
            (count == 0 || bytes <= (INT64_MAX - at) / count - MEM_ALIGN));
-    arena->used = at + count * arena_room(bytes);
+    arena->used = at + count * arena_space(bytes);
     if (!arena->base)
         return NULL;
     assert(arena->used <= arena->bytes);

@@ -17,7 +17,7 @@
 /* Zeroed; count * size is checked; aborts when there is none.  Freed by mem_free. */
 void *mem_new(size_t count, size_t size);
 /* Grows *items to hold at least `need` (doubling); aborts when there is none. */
-void *mem_grow(void *items, size_t *room, size_t need, size_t size);
+void *mem_grow(void *items, size_t *space, size_t need, size_t size);
 char *mem_dup(const char *text);
 int mem_by_text(const void *a, const void *b); /* for qsort and bsearch of a list of strings */
 void mem_free(void *p);                        /* NULL is fine */
@@ -39,7 +39,7 @@ int mem_data(int64_t bytes, const char *what, void **out, struct err *err);
  */
 int mem_buffer(int64_t bytes, const char *what, void **out, struct err *err);
 /* As mem_grow, of data that are malloc's: refused, *items and *room are as they were. */
-int mem_grow_data(void **items, size_t *room, size_t need, size_t size, const char *what,
+int mem_grow_data(void **items, size_t *space, size_t need, size_t size, const char *what,
                   struct err *err);
 
 /*
@@ -59,7 +59,7 @@ struct arena {
 
 int arena_init(struct arena *arena, int64_t bytes, const char *what, struct err *err);
 void arena_borrow(struct arena *arena, void *base, int64_t bytes);
-int64_t arena_room(int64_t bytes); /* the bytes that taking uses up: rounded up */
+int64_t arena_space(int64_t bytes); /* the bytes that taking uses up: rounded up */
 /* 64-byte aligned; NULL while measuring.  Taking more than was measured is a bug. */
 void *arena_take(struct arena *arena, int64_t bytes);
 void *arena_take_each(struct arena *arena, int64_t bytes, int64_t count); /* the first */

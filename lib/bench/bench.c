@@ -100,24 +100,24 @@ static int open_auto(struct bench *b, struct err *err)
 {
     const struct bench_options *o = b->o;
     struct topo measured = {0};
-    struct pick_ask ask;
+    struct pick_query query;
     int asked = 0;
 
     for (int a = 0; a < o->algos; a++)
         asked += o->algo[a] == SCHEDULE_AUTO;
     if (!asked)
         return 0;
-    pick_ask_init(&ask);
-    ask.ops = o->ops;
-    memcpy(ask.op, o->op, (size_t)o->ops * sizeof *o->op);
-    ask.min_bytes = o->min_bytes ? o->min_bytes : dtype_bytes(o->type);
-    ask.max_bytes = o->max_bytes > ask.min_bytes ? o->max_bytes : ask.min_bytes;
-    ask.factor = o->factor;
+    pick_query_init(&query);
+    query.ops = o->ops;
+    memcpy(query.op, o->op, (size_t)o->ops * sizeof *o->op);
+    query.min_bytes = o->min_bytes ? o->min_bytes : dtype_bytes(o->type);
+    query.max_bytes = o->max_bytes > query.min_bytes ? o->max_bytes : query.min_bytes;
+    query.factor = o->factor;
     if (!o->tuning && !o->topo &&
         measure_fabric(b, "--algo auto", "-i TOPO or --tuning FILE", &measured, err))
         return -1;
-    int rc =
-        coll_tuning(b->world, o->tuning, o->topo ? &b->topo : &measured, &ask, &b->table, err);
+    int rc = coll_tuning(b->world, o->tuning, o->topo ? &b->topo : &measured, &query, &b->table,
+                         err);
     topo_release(&measured);
     return rc;
 }
@@ -126,8 +126,8 @@ static int open_auto(struct bench *b, struct err *err)
 static int open_buffers(struct bench *b, struct err *err)
 {
     int64_t most = b->o->max_bytes, block = most / b->world->ranks + 64;
-    int64_t room = most > 64 ? most : 64;
-    struct coll_stage stage = {room, room};
+    int64_t space = most > 64 ? most : 64;
+    struct coll_stage stage = {space, space};
     struct coll_options options = {.window_bytes = b->o->window_bytes,
                                    .device = b->device,
                                    .transport = b->transport,
@@ -137,12 +137,12 @@ static int open_buffers(struct bench *b, struct err *err)
     options.levels = b->levels;
     options.block = b->block;
     options.tuning = b->table.rules ? &b->table : NULL;
-    options.shared_bytes = 2 * arena_room(room) + arena_room(block);
+    options.shared_bytes = 2 * arena_space(space) + arena_space(block);
     if (coll_open(&b->coll, b->world, &b->groups, &options, err))
         return -1;
     b->stream = stream_open(b->coll.runner, 1);
     b->native_in = coll_take(&b->coll, block);
-    return bench_device_buffers(b, room, err);
+    return bench_device_buffers(b, space, err);
 }
 
 int64_t bench_next_bytes(const struct bench_options *o, int64_t bytes)

@@ -20,8 +20,8 @@
  * or on a GPU NCCL's own.
  */
 enum { BENCH_MPI = -1, BENCH_NCCL = -2 }; /* ours: 0 and above */
-enum { BENCH_OPS_MAX = 4, BENCH_ALGOS_MAX = SCHEDULE_AUTO + 3, BENCH_SETTING_ROOM = 32 };
-enum { BENCH_FACT_ROOM = 64 };
+enum { BENCH_OPS_MAX = 4, BENCH_ALGOS_MAX = SCHEDULE_AUTO + 3, BENCH_SETTING_SPACE = 32 };
+enum { BENCH_FACT_SPACE = 64 };
 enum bench_format { BENCH_TEXT, BENCH_JSON, BENCH_CSV, BENCH_SVG }; /* SVG: of all rows */
 
 struct bench_options {
@@ -55,7 +55,7 @@ int bench_parse_ops(const char *text, struct bench_options *o, struct err *err);
 int bench_parse_algos(const char *text, struct bench_options *o, struct err *err);
 /* "f32" "bf16" "f16" "f64" "i32" "u8", or in the words of nccl-tests: "float", "half", ... */
 int bench_parse_type(const char *text, enum dtype *type, struct err *err);
-/* A word of 1 to BENCH_SETTING_ROOM - 1 letters, digits, '-', '_', '.', '+', '/'. */
+/* A word of 1 to BENCH_SETTING_SPACE - 1 letters, digits, '-', '_', '.', '+', '/'. */
 int bench_parse_setting(const char *text, const char **out, struct err *err);
 int bench_algo_parse(const char *text, int *algo, struct err *err);
 const char *bench_algo_name(int algo);
@@ -77,9 +77,9 @@ struct bench_row { /* one line of output; NAN: not known */
     int algo;
     enum schedule_algo chosen; /* the choice of auto; SCHEDULE_AUTO where there was none */
     int64_t chosen_chunk_bytes;
-    char setting[BENCH_SETTING_ROOM]; /* of mpi and nccl: "" or how it was set */
+    char setting[BENCH_SETTING_SPACE]; /* of mpi and nccl: "" or how it was set */
     /* "Open MPI v4.1.4" (of mpi); the first rank's; "2026-01-31T12:00:00Z"; "": not known */
-    char library[BENCH_FACT_ROOM], host[BENCH_FACT_ROOM], when[BENCH_FACT_ROOM];
+    char library[BENCH_FACT_SPACE], host[BENCH_FACT_SPACE], when[BENCH_FACT_SPACE];
     char shape[256]; /* "4x2" */
     int ranks, root; /* root -1: not a broadcast */
     enum dtype type;
@@ -100,7 +100,7 @@ double bench_algbw_Bps(const struct bench_row *r); /* M over the median; 0 for n
 double bench_busbw_Bps(const struct bench_row *r);
 double bench_limit_fraction(const struct bench_row *r);
 /* "ho-ring", "auto:bruck", "mpi:han" into text (of `room` bytes), which is returned. */
-const char *bench_label(const struct bench_row *r, char *text, int room);
+const char *bench_label(const struct bench_row *r, char *text, int space);
 
 /* The result, for rank 0 (the others have no rows); released by the caller. */
 struct bench_result {

@@ -75,7 +75,7 @@ static void make_row(const struct bench *b, const struct bench_contest *c,
     const struct bench_move *m = &c->move[0];
     const struct bench_move_spec *spec = &m->spec;
     int ours = spec->algo >= 0;
-    char host[BENCH_FACT_ROOM];
+    char host[BENCH_FACT_SPACE];
     time_t now = time(NULL);
     struct err ignored;
     struct tm utc;
@@ -134,7 +134,7 @@ int bench_case(struct bench *b, unsigned op, int64_t elems, struct err *err)
     for (int a = 0; a < b->o->algos && rc == 0; a++)
         rc = bench_contest_open(b, op, b->o->algo[a], elems, b->o->chunk_bytes, &c[a], err);
     if (rc == 0)
-        rc = bench_turns(b, c, b->o->algos, err);
+        rc = bench_rounds(b, c, b->o->algos, err);
     if (rc == 0 && b->world->rank == 0)
         report(b, c);
     for (int a = 0; a < b->o->algos; a++)

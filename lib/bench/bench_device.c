@@ -39,17 +39,17 @@ int bench_device_open(struct bench *b, struct err *err)
     return world_agree(b->world, rc, err);
 }
 
-int bench_device_buffers(struct bench *b, int64_t room, struct err *err)
+int bench_device_buffers(struct bench *b, int64_t space, struct err *err)
 {
     void *in = NULL, *out = NULL;
     int rc = 0;
 
-    b->host_in = b->in = coll_take(&b->coll, room);
-    b->host_out = b->out = coll_take(&b->coll, room);
+    b->host_in = b->in = coll_take(&b->coll, space);
+    b->host_out = b->out = coll_take(&b->coll, space);
     if (!b->device)
         return 0;
-    if (device_alloc(b->device, room, "the send buffer", &in, err) ||
-        device_alloc(b->device, room, "the receive buffer", &out, err))
+    if (device_alloc(b->device, space, "the send buffer", &in, err) ||
+        device_alloc(b->device, space, "the receive buffer", &out, err))
         rc = -1;
     b->in = in;
     b->out = out;

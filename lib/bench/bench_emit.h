@@ -42,7 +42,7 @@ enum emit_coll { /* the collectives called, in the order of Open MPI's numbers *
 };
 
 struct emit_way { /* one algorithm; name "", id 0: the library's own choice */
-    char name[BENCH_SETTING_ROOM];
+    char name[BENCH_SETTING_SPACE];
     int id; /* the library's number for it, where it has one */
 };
 
@@ -63,7 +63,7 @@ struct emit_part { /* one call on one shape */
     enum emit_coll coll;
     int ranks, groups;
     const struct bench_row *row; /* the first, borrowed */
-    char library[BENCH_FACT_ROOM], since[BENCH_FACT_ROOM], until[BENCH_FACT_ROOM];
+    char library[BENCH_FACT_SPACE], since[BENCH_FACT_SPACE], until[BENCH_FACT_SPACE];
     struct emit_point *point; /* [points], owned */
     int points;
     struct emit_range *range; /* [ranges], owned */

@@ -39,7 +39,7 @@ static void say_part(const struct emit_part *p, const char *call, FILE *out)
 }
 
 /* Median times of a choice at its smallest size, and of what came next there. */
-static void why(const struct emit_part *p, const struct emit_range *a, char *text, int room)
+static void why(const struct emit_part *p, const struct emit_range *a, char *text, int space)
 {
     const struct emit_point *at = &p->point[a->first],
                             *to = &p->point[a->first + a->points - 1];
@@ -49,7 +49,7 @@ static void why(const struct emit_part *p, const struct emit_range *a, char *tex
     for (const struct emit_point *i = at; i <= to; i++)
         compared += i->ways > 1;
     if (!compared) {
-        snprintf(text, (size_t)room, "only one setting measured: the library's own choice");
+        snprintf(text, (size_t)space, "only one setting measured: the library's own choice");
         return;
     }
     while (at->ways < 2)
@@ -58,7 +58,7 @@ static void why(const struct emit_part *p, const struct emit_range *a, char *tex
     if (a->points > 1)
         snprintf(sizes, sizeof sizes, "fastest at %d sizes to %" PRId64 ", ", compared,
                  to->size);
-    snprintf(text, (size_t)room, "%s: %s%.1f us at %" PRId64 ", next %s %.1f us",
+    snprintf(text, (size_t)space, "%s: %s%.1f us at %" PRId64 ", next %s %.1f us",
              a->way.name[0] ? a->way.name : "the library's own choice", sizes,
              at->best->time_s[BENCH_MEDIAN] * 1e6, at->size, next,
              at->next->time_s[BENCH_MEDIAN] * 1e6);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Runs one move by one algorithm, ours or the MPI library's: its buffers, its run, and the
- * check of its data.  Leaves the timing to bench_turns.c.
+ * check of its data.  Leaves the timing to bench_rounds.c.
  */
 #include <string.h>
 
@@ -26,14 +26,14 @@ static int ranges_of(const struct bench *b, const struct bench_move *m, enum let
 int bench_move_open(struct bench *b, const struct bench_move_spec *spec, struct bench_move *m,
                     struct err *err)
 {
-    size_t room = (size_t)layout_ranges_max(&b->coll.layout);
+    size_t space = (size_t)layout_ranges_max(&b->coll.layout);
     int cast = spec->op == SCHEDULE_BROADCAST, root = b->o->root == b->world->rank;
     int mpi = spec->algo == BENCH_MPI, rc;
     enum dtype_op redop = spec->redop == DTYPE_OPS ? DTYPE_SUM : spec->redop;
 
     *m = (struct bench_move){.spec = *spec, .in = b->in};
-    m->gives = mem_new(room, sizeof *m->gives);
-    m->gets = mem_new(room, sizeof *m->gets);
+    m->gives = mem_new(space, sizeof *m->gives);
+    m->gets = mem_new(space, sizeof *m->gets);
     m->give = cast && !root ? 0 : ranges_of(b, m, spec->from, m->gives);
     /* MPI_Bcast has one buffer, so that its root gets nothing. */
     m->get = cast && root && mpi ? 0 : ranges_of(b, m, spec->to, m->gets);

@@ -114,13 +114,13 @@ int bench_parse_setting(const char *text, const char **out, struct err *err)
                                "0123456789-_.+/";
     size_t n = strlen(text);
 
-    if (n && n < BENCH_SETTING_ROOM && strspn(text, good) == n) {
+    if (n && n < BENCH_SETTING_SPACE && strspn(text, good) == n) {
         *out = text;
         return 0;
     }
     return err_set(err, ERR_INPUT,
                    "'%.40s', expected 1 to %d letters, digits or any of '-_.+/'", text,
-                   BENCH_SETTING_ROOM - 1);
+                   BENCH_SETTING_SPACE - 1);
 }
 
 int bench_check_fact(const char *text, struct err *err)
@@ -129,8 +129,8 @@ int bench_check_fact(const char *text, struct err *err)
 
     while (text[good] >= ' ' && text[good] <= '~' && !strchr("\",\\", text[good]))
         good++;
-    if (n && n < BENCH_FACT_ROOM && good == n)
+    if (n && n < BENCH_FACT_SPACE && good == n)
         return 0;
     return err_set(err, ERR_INPUT, "expected 1 to %d printable characters, none of '\",\\'",
-                   BENCH_FACT_ROOM - 1);
+                   BENCH_FACT_SPACE - 1);
 }

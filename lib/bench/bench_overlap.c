@@ -157,7 +157,7 @@ int bench_overlap_case(struct bench *b, unsigned op, int64_t elems, struct err *
         rc = bench_contest_open(b, op, b->o->algo[a], elems, b->o->chunk_bytes, &c[WHOLE + a],
                                 err);
     if (rc == 0)
-        rc = bench_turns(b, c, contests, err);
+        rc = bench_rounds(b, c, contests, err);
     if (rc == 0 && b->world->rank == 0)
         report(b, op, elems, c);
     for (int i = 0; i < contests; i++)

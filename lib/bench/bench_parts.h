@@ -19,7 +19,7 @@ struct bench_sink { /* where rows go, on rank 0 alone */
     FILE *file;
     struct bench_result *result; /* borrowed, filled */
     struct io_out plot;          /* path NULL: none */
-    size_t room;
+    size_t space;
     int headed; /* CSV of --overlap: its header is out */
 };
 /* ERR_* when the plot cannot be made, before anything is measured. */
@@ -74,7 +74,7 @@ int64_t bench_data_wrong(const struct bench_data *d, const void *p, int64_t lo, 
 /* Collective: o->device and o->transport, and which algorithms go with them. */
 int bench_device_open(struct bench *b, struct err *err);
 /* Once b->coll is open: in and out, of the GPU where there is one. */
-int bench_device_buffers(struct bench *b, int64_t room, struct err *err);
+int bench_device_buffers(struct bench *b, int64_t space, struct err *err);
 void bench_device_close(struct bench *b); /* before the coll is closed */
 /* The GPU has what the host has made, and the other way round; nothing on the processor. */
 int bench_device_copy(struct bench *b, void *to, const void *from, int64_t bytes,
@@ -120,10 +120,10 @@ struct bench_contest {
     int64_t wrong;   /* of all ranks */
 };
 /* Which contest runs at place `at` of an iteration; warm-ups have numbers below 0. */
-int bench_turn(int iteration, int at, int contests);
+int bench_round(int iteration, int at, int contests);
 /* Collective: all contests checked, timed in turns, checked; seconds and wrong on every rank.
  */
-int bench_turns(struct bench *b, struct bench_contest *c, int contests, struct err *err);
+int bench_rounds(struct bench *b, struct bench_contest *c, int contests, struct err *err);
 /* A contest of one move, a whole vector.  Collective, as coll_prepare. */
 int bench_contest_open(struct bench *b, unsigned op, int algo, int64_t elems,
                        int64_t chunk_bytes, struct bench_contest *c, struct err *err);
@@ -155,7 +155,7 @@ int64_t bench_chunk_bytes(int64_t chunk_bytes, int64_t bytes);
 /* bench_read.c: rows of JSON Lines. */
 struct bench_rows {
     struct bench_row *row; /* [rows], owned: mem_free; also after an error */
-    size_t room;           /* rows that fit */
+    size_t space;          /* rows that fit */
     int rows;
 };
 /* A file's lines, added to those that are there; `file` is its name, or "-". */
@@ -238,7 +238,7 @@ struct bench_tune {         /* one call of bench_tune */
     int moves;              /* with rules for a trainer's moves */
     struct bench_talk talk;
     struct pick_answer *answer; /* rank 0's, owned */
-    size_t room;
+    size_t space;
     int answers;
 };
 /* One operation at one size: rank 0 keeps the answer. */

@@ -24,14 +24,14 @@ static int has_limit(const struct bench_row *r)
     return isfinite(r->limit_s) && r->limit_s > 0;
 }
 
-static void tip_of(const struct bench_row *r, char *text, size_t room)
+static void tip_of(const struct bench_row *r, char *text, size_t space)
 {
     struct units size, least, median, most, rate;
     char label[96], limit[48] = "";
 
     if (has_limit(r))
         snprintf(limit, sizeof limit, ", %.3f of the cut bound", bench_limit_fraction(r));
-    snprintf(text, room, "%s, %s: median %s (%s to %s), busbw %s%s%s",
+    snprintf(text, space, "%s, %s: median %s (%s to %s), busbw %s%s%s",
              bench_label(r, label, sizeof label), units_bytes(&size, (double)r->bytes),
              units_time(&median, r->time_s[BENCH_MEDIAN]),
              units_time(&least, r->time_s[BENCH_MIN]), units_time(&most, r->time_s[BENCH_MAX]),
@@ -57,7 +57,7 @@ static int style_of(struct plot *p, const struct bench_row *r)
 }
 
 /* "all-gather", and what else tells this panel from the others. */
-static void panel_name(const struct plot *p, const struct bench_row *r, char *text, int room)
+static void panel_name(const struct plot *p, const struct bench_row *r, char *text, int space)
 {
     int shapes = 0, types = 0;
 
@@ -66,11 +66,11 @@ static void panel_name(const struct plot *p, const struct bench_row *r, char *te
         types |= p->row[i]->type != r->type ||
                  (p->row[i]->op == r->op && p->row[i]->redop != r->redop);
     }
-    int at = snprintf(text, (size_t)room, "%s", schedule_phases_name(r->op));
+    int at = snprintf(text, (size_t)space, "%s", schedule_phases_name(r->op));
     if (shapes)
-        at += snprintf(text + at, (size_t)(room - at), " %s", r->shape);
-    if (types && at < room)
-        snprintf(text + at, (size_t)(room - at), " %s%s%s", dtype_name(r->type),
+        at += snprintf(text + at, (size_t)(space - at), " %s", r->shape);
+    if (types && at < space)
+        snprintf(text + at, (size_t)(space - at), " %s%s%s", dtype_name(r->type),
                  r->redop == DTYPE_OPS ? "" : " ",
                  r->redop == DTYPE_OPS ? "" : dtype_op_name(r->redop));
 }
@@ -108,13 +108,13 @@ static void add_row(struct plot *p, struct svg_figure *f, const struct bench_row
 }
 
 /* "4x2: 8 ranks, f32; load average 0.8 to 2.1" */
-static void describe(const struct plot *p, char *text, size_t room)
+static void describe(const struct plot *p, char *text, size_t space)
 {
     double least = INFINITY, most = -INFINITY;
     char load[64] = "";
 
     if (!p->rows) {
-        snprintf(text, room, "no rows");
+        snprintf(text, space, "no rows");
         return;
     }
     for (int i = 0; i < p->rows; i++)
@@ -131,10 +131,10 @@ static void describe(const struct plot *p, char *text, size_t room)
     for (int i = 0; i < p->rows; i++)
         same &= p->row[i]->type == r->type && strcmp(p->row[i]->shape, r->shape) == 0;
     if (same)
-        snprintf(text, room, "%s: %d rank%s, %s%s", r->shape, r->ranks,
+        snprintf(text, space, "%s: %d rank%s, %s%s", r->shape, r->ranks,
                  r->ranks == 1 ? "" : "s", dtype_name(r->type), load);
     else
-        snprintf(text, room, "several shapes or types%s", load);
+        snprintf(text, space, "several shapes or types%s", load);
 }
 
 void bench_plot(const struct bench_row *rows, int n, const char *title, FILE *out)

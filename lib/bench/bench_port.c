@@ -81,7 +81,7 @@ int bench_port_measure(struct world *world, struct topo *t, struct err *err)
     memset(port, 0, (size_t)g->count * sizeof *port);
     if (g->count < 2)
         return 0;
-    if (probe_open(&p, world, probe_shift_room(g, LAP), err))
+    if (probe_open(&p, world, probe_shift_space(g, LAP), err))
         return -1;
     struct probe_load load = probe_load_begin();
     p.view = (struct probe_view){.groups = g, .hosts = groups_equal(g, &world->groups)};

@@ -36,13 +36,13 @@ const char *bench_redop_name(enum dtype_op op)
     return op == DTYPE_OPS ? "none" : dtype_op_name(op);
 }
 
-const char *bench_label(const struct bench_row *r, char *text, int room)
+const char *bench_label(const struct bench_row *r, char *text, int space)
 {
     const char *more = r->setting;
 
     if (r->chosen != SCHEDULE_AUTO)
         more = schedule_algo_name(r->chosen);
-    snprintf(text, (size_t)room, "%s%s%s", bench_algo_name(r->algo), more[0] ? ":" : "", more);
+    snprintf(text, (size_t)space, "%s%s%s", bench_algo_name(r->algo), more[0] ? ":" : "", more);
     return text;
 }
 

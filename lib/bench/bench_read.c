@@ -34,9 +34,9 @@ static int read_shape(const struct record *f, const struct tree *t, const struct
     if (tree_text(t, n, 0, SIZE_MAX, &text, err) ||
         is_wrong(t, n, groups_parse(&g, text, err), err))
         return -1;
-    groups_print(&g, shape, (int)f->room);
+    groups_print(&g, shape, (int)f->space);
     groups_release(&g);
-    return strlen(shape) < f->room - 1
+    return strlen(shape) < f->space - 1
                ? 0
                : tree_fail(t, n, NULL, err, "has more different group sizes than supported");
 }
@@ -50,7 +50,7 @@ static int read_fact(const struct record *f, const struct tree *t, const struct 
     if (tree_text(t, n, 0, SIZE_MAX, &text, err) ||
         is_wrong(t, n, bench_check_fact(text, err), err))
         return -1;
-    snprintf(at, f->room, "%s", text);
+    snprintf(at, f->space, "%s", text);
     return 0;
 }
 
@@ -62,7 +62,7 @@ static int read_setting(const struct record *f, const struct tree *t, const stru
     if (tree_text(t, n, 0, SIZE_MAX, &text, err) ||
         is_wrong(t, n, bench_parse_setting(text, &text, err), err))
         return -1;
-    snprintf(at, f->room, "%s", text);
+    snprintf(at, f->space, "%s", text);
     return 0;
 }
 
@@ -193,7 +193,7 @@ static void keep(struct bench_rows *all, const struct bench_row *new)
         r->wrong = wrong;
         return;
     }
-    all->row = mem_grow(all->row, &all->room, (size_t)all->rows + 1, sizeof *all->row);
+    all->row = mem_grow(all->row, &all->space, (size_t)all->rows + 1, sizeof *all->row);
     all->row[all->rows++] = *new;
 }
 

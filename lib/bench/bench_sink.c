@@ -48,7 +48,7 @@ void bench_sink_row(struct bench_sink *s, const struct bench_row *r)
     struct bench_result *to = s->result;
 
     bench_print_row(s->o, r, to->rows == 0, s->file);
-    to->row = mem_grow(to->row, &s->room, (size_t)to->rows + 1, sizeof *to->row);
+    to->row = mem_grow(to->row, &s->space, (size_t)to->rows + 1, sizeof *to->row);
     to->row[to->rows++] = *r;
 }
 

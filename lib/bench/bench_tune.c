@@ -89,7 +89,7 @@ static int run_rounds(struct bench *b, struct bench_contest *c, int contests, in
         c[i].seconds = NULL;
     }
     b->tune->o.iters = rounds;
-    return bench_turns(b, c, contests, err);
+    return bench_rounds(b, c, contests, err);
 }
 
 /* As many as were asked for; else the first few, and then, where there is time, the rest. */
@@ -149,8 +149,8 @@ static void talk(const struct bench *b, const struct pick_answer *a, int entries
 {
     double load = NAN;
     char *line = NULL;
-    size_t room = 0;
-    FILE *out = mem_stream(&line, &room);
+    size_t space = 0;
+    FILE *out = mem_stream(&line, &space);
 
     getloadavg(&load, 1);
     bench_tune_describe(a, out);
@@ -178,7 +178,7 @@ static void keep_answer(struct bench *b, unsigned op, int64_t bytes, const struc
         e[i].choice.time_s = e[i].median_s;
     a.best = e[won].choice;
     a.second = second < 0 ? (struct pick_choice){.algo = SCHEDULE_AUTO} : e[second].choice;
-    t->answer = mem_grow(t->answer, &t->room, (size_t)t->answers + 1, sizeof *t->answer);
+    t->answer = mem_grow(t->answer, &t->space, (size_t)t->answers + 1, sizeof *t->answer);
     t->answer[t->answers++] = a;
     talk(b, &a, s->count);
 }
@@ -213,19 +213,19 @@ int bench_tune_case(struct bench *b, unsigned op, int64_t elems, struct err *err
 static int append_moves(struct bench *b, struct pick_table *table, struct err *err)
 {
     const struct bench_options *o = b->o;
-    struct pick_ask ask = {
+    struct pick_query query = {
         .min_bytes = o->min_bytes, .max_bytes = o->max_bytes, .factor = o->factor};
     struct pick_table rest;
     int kept = 0;
 
-    pick_ask_moves(&ask, &b->groups);
-    for (int i = 0; i < ask.ops; i++)
-        if (!schedule_phases_name(ask.op[i]))
-            ask.op[kept++] = ask.op[i];
-    ask.ops = kept;
+    pick_query_moves(&query, &b->groups);
+    for (int i = 0; i < query.ops; i++)
+        if (!schedule_phases_name(query.op[i]))
+            query.op[kept++] = query.op[i];
+    query.ops = kept;
     if (!kept)
         return 0;
-    if (pick_table_make(&b->topo, &ask, &rest, err))
+    if (pick_table_make(&b->topo, &query, &rest, err))
         return -1;
     pick_table_append(table, &rest);
     pick_table_release(&rest);

@@ -140,7 +140,7 @@ static void choose_state(struct check *a)
 {
     const char *systemd = getenv("STATE_DIRECTORY"), *state = getenv("XDG_STATE_HOME"),
                *home = getenv("HOME");
-    const size_t room = sizeof a->folder;
+    const size_t space = sizeof a->folder;
     size_t n = systemd ? strcspn(systemd, ":") : 0; /* it may be several */
 
     if (a->state) {
@@ -149,16 +149,16 @@ static void choose_state(struct check *a)
     }
     if (a->replay || a->o.learn)
         return;
-    if (n > 0 && n < room)
-        snprintf(a->folder, room, "%.*s", (int)n, systemd);
+    if (n > 0 && n < space)
+        snprintf(a->folder, space, "%.*s", (int)n, systemd);
     else if (a->o.level != HEALTH_QUICK && !a->o.notify)
         return;
     else if (geteuid() == 0)
-        snprintf(a->folder, room, "/var/lib/horing-check");
+        snprintf(a->folder, space, "/var/lib/horing-check");
     else if (state && state[0] == '/')
-        snprintf(a->folder, room, "%s/horing-check", state);
+        snprintf(a->folder, space, "%s/horing-check", state);
     else if (home && home[0] == '/')
-        snprintf(a->folder, room, "%s/.local/state/horing-check", home);
+        snprintf(a->folder, space, "%s/.local/state/horing-check", home);
     a->o.state = a->folder[0] ? a->folder : NULL;
 }
 

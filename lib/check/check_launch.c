@@ -18,7 +18,7 @@
 #include "base/tick.h"
 
 enum {
-    ROOM = 1 << 16, /* and what is kept of words before the answer: their end */
+    SPACE = 1 << 16, /* and what is kept of words before the answer: their end */
     /* The most bytes of an answer: a document names each port of 4096 hosts (2 MiB) and each
        pair that was measured low, at level normal 15 for each host at most (10 MiB). */
     MOST = 64 << 20,
@@ -30,13 +30,13 @@ static const double start_s = 10, leave_s = 5, term_s = 2, drain_s = 0.5;
 
 struct launch {
     const char *name;
-    pid_t pid;        /* and its process group */
-    int gone, status; /* 128 + N: of signal N */
-    int out, signals; /* -1: closed */
+    pid_t pid;         /* and its process group */
+    int ended, status; /* 128 + N: of signal N */
+    int out, signals;  /* -1: closed */
     char *text;
-    size_t bytes, room, seen; /* seen: no mark is before */
-    size_t begin, end;        /* of the answer in it; 0: not yet */
-    int answered, overflowed; /* more than MOST followed a mark, which was then none */
+    size_t bytes, space, seen; /* seen: no mark is before */
+    size_t begin, end;         /* of the answer in it; 0: not yet */
+    int answered, overflowed;  /* more than MOST followed a mark, which was then none */
 };
 
 /* ---- start and end ---- */
@@ -86,22 +86,22 @@ static int start_launcher(struct launch *l, char *const *argv, const sigset_t *m
 }
 
 /* It is left to be collected: so long nobody else has its number, which its group has too. */
-static int is_gone(struct launch *l)
+static int has_ended(struct launch *l)
 {
     siginfo_t how = {0};
 
-    if (l->gone || waitid(P_PID, (id_t)l->pid, &how, WEXITED | WNOHANG | WNOWAIT) ||
+    if (l->ended || waitid(P_PID, (id_t)l->pid, &how, WEXITED | WNOHANG | WNOWAIT) ||
         how.si_pid == 0)
-        return l->gone;
+        return l->ended;
     l->status = how.si_status + (how.si_code == CLD_EXITED ? 0 : 128);
-    return l->gone = 1;
+    return l->ended = 1;
 }
 
 static void wait_for(struct launch *l, double seconds)
 {
     double end = tick_now_s() + seconds;
 
-    while (!is_gone(l) && tick_now_s() < end)
+    while (!has_ended(l) && tick_now_s() < end)
         tick_sleep_s(0.01);
 }
 
@@ -120,10 +120,10 @@ static void stop_launcher(struct launch *l, int answered)
     kill(-l->pid, SIGTERM);
     double late = tick_now_s() + term_s;
     wait_for(l, term_s);
-    if (!l->gone)
+    if (!l->ended)
         kill(-l->pid, SIGKILL);
     waitpid(l->pid, NULL, 0);
-    l->gone = 1;
+    l->ended = 1;
     while (has_group(l) && tick_now_s() < late)
         tick_sleep_s(0.01);
     if (has_group(l))
@@ -139,21 +139,21 @@ static void drop_words(struct launch *l)
         l->begin = 0;
         l->overflowed = 1;
     }
-    size_t words = l->begin ? l->begin - 2 : l->seen, gone = words > ROOM ? words - ROOM : 0;
-    if (gone < ROOM)
+    size_t words = l->begin ? l->begin - 2 : l->seen, ended = words > SPACE ? words - SPACE : 0;
+    if (ended < SPACE)
         return;
-    memmove(l->text, l->text + gone, l->bytes - gone);
-    l->bytes -= gone;
-    l->seen -= gone;
-    l->begin -= l->begin ? gone : 0;
-    l->end -= l->answered ? gone : 0;
+    memmove(l->text, l->text + ended, l->bytes - ended);
+    l->bytes -= ended;
+    l->seen -= ended;
+    l->begin -= l->begin ? ended : 0;
+    l->end -= l->answered ? ended : 0;
 }
 
 /* 1: something came; 0: the end. */
 static int read_output(struct launch *l, struct err *err)
 {
-    l->text = mem_grow(l->text, &l->room, l->bytes + ROOM, 1);
-    ssize_t n = read(l->out, l->text + l->bytes, ROOM);
+    l->text = mem_grow(l->text, &l->space, l->bytes + SPACE, 1);
+    ssize_t n = read(l->out, l->text + l->bytes, SPACE);
     if (n < 0)
         return errno == EINTR ? 1 : err_sys(err, "cannot read the output of '%s'", l->name);
     l->bytes += (size_t)n;
@@ -179,7 +179,7 @@ static int gather_answer(struct launch *l, double seconds, struct err *err)
                            {.fd = l->signals, .events = POLLIN}};
 
     for (int done = 0; !done;) {
-        int ready = poll(fd, 2, SLICE_MS), was_gone = l->gone;
+        int ready = poll(fd, 2, SLICE_MS), had_ended = l->ended;
         if (ready < 0 && errno != EINTR)
             return err_sys(err, "cannot wait for '%s'", l->name);
         if (ready > 0 && fd[1].revents)
@@ -193,13 +193,13 @@ static int gather_answer(struct launch *l, double seconds, struct err *err)
             if (l->answered)
                 return 0;
         }
-        if (is_gone(l) && !was_gone) /* it may have spoken since; others may hold its end */
+        if (has_ended(l) && !had_ended) /* it may have spoken since; others may hold its end */
             late = tick_now_s() + drain_s;
         else
             done = tick_now_s() >= late;
-        done |= l->gone && fd[0].fd < 0;
+        done |= l->ended && fd[0].fd < 0;
     }
-    if (!l->gone)
+    if (!l->ended)
         return err_set(err, ERR_PEER, "no answer from '%s' within %.3g s", l->name,
                        seconds + start_s);
     int status = l->status;
@@ -211,7 +211,7 @@ static int gather_answer(struct launch *l, double seconds, struct err *err)
 int check_launch(char *const *argv, double seconds, char **text, int *status, struct err *err)
 {
     struct launch l = {.name = argv[0], .out = -1, .signals = -1};
-    struct signalfd_siginfo told;
+    struct signalfd_siginfo signal_info;
     sigset_t ends, mask;
 
     signal(SIGCHLD, SIG_DFL); /* where it is ignored nobody is told how a child ended */
@@ -226,13 +226,13 @@ int check_launch(char *const *argv, double seconds, char **text, int *status, st
     rc = rc ? rc : gather_answer(&l, seconds, err);
     stop_launcher(&l, rc == 0);
     close(l.out);
-    while (read(l.signals, &told, sizeof told) > 0)
+    while (read(l.signals, &signal_info, sizeof signal_info) > 0)
         ; /* else they would end this process before it has said so */
     close(l.signals);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     /* Why there is no answer is what the launcher said last. */
     size_t words = rc == 0 ? l.begin - 2 : l.bytes,
-           first = rc && words > ROOM ? words - ROOM : 0;
+           first = rc && words > SPACE ? words - SPACE : 0;
     if (words)
         fwrite(l.text + first, 1, words - first, stderr);
     if (rc && l.overflowed)

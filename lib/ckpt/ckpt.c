@@ -89,7 +89,7 @@ static int load_block(struct ckpt *c, int64_t number, struct err *err)
     for (int i = 0; i <= c->copies; i++) {
         if (ckpt_load_copy(c, number, (c->turn + i) % (1 + c->copies), err) == 0) {
             if (i > 0)
-                ckpt_healed_add(&c->healed, 1, 0, &damage);
+                ckpt_repaired_add(&c->repaired, 1, 0, &damage);
             return 0;
         }
         if (err->scarce || err->code == ERR_PEER) /* which say nothing of the copy */
@@ -330,8 +330,8 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
             continue;
         if ((m == 0 && !(doubt && find_copy(dir, 1, "manifest.json") > 0)) ||
             has_its_block(c)) {
-            c->healed.files = own.code != ERR_NONE;
-            c->healed.first = own;
+            c->repaired.files = own.code != ERR_NONE;
+            c->repaired.first = own;
             return 0;
         }
         first = first < 0 ? m : first;

@@ -87,13 +87,14 @@ struct ckpt_sources {
 };
 
 /* The blocks and files read from another copy because the first one is damaged or gone. */
-struct ckpt_healed {
+struct ckpt_repaired {
     int64_t blocks, files; /* files: manifest.json, config.json, those of source/ */
     struct err first;      /* the error in the first of them */
 };
 
 /* "3 blocks were read from copies, ...": a line for people; 0: nothing was healed. */
-int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room);
+int ckpt_repaired_print(const struct ckpt_repaired *h, const char *dir, char *text,
+                        size_t space);
 
 /*
  * Reads a block of a checkpoint whose files are in more places than one folder: attempt 0 from
@@ -122,10 +123,10 @@ struct ckpt {
     int64_t *first;           /* [states * units + 1] where those of (state, unit) begin */
     int manifest;             /* the copy whose manifest.json it is: 0 its own */
     int turn; /* set by the reader: the copy that is read first, modulo copies + 1 */
-    const atomic_int *stop;    /* borrowed: as the limits had it */
-    struct ckpt_healed healed; /* so far: for the reader to report */
-    struct io_kept open;       /* of the files' copies, file by file */
-    ckpt_fetch fetch;          /* set by the reader: instead of the files in dir; or NULL */
+    const atomic_int *stop;        /* borrowed: as the limits had it */
+    struct ckpt_repaired repaired; /* so far: for the reader to report */
+    struct io_kept open;           /* of the files' copies, file by file */
+    ckpt_fetch fetch;              /* set by the reader: instead of the files in dir; or NULL */
     void *fetch_arg;
     int64_t block_bytes; /* of the largest */
     void *buffer;        /* the block last read, checked; NULL before the first */
@@ -214,7 +215,7 @@ int ckpt_source_number(const struct ckpt_sources *list, const char *name);
  */
 int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err);
 /* Counts files or blocks that were read from another copy; cause: the damage of the first. */
-void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, int64_t files,
-                     const struct err *cause);
+void ckpt_repaired_add(struct ckpt_repaired *h, int64_t blocks, int64_t files,
+                       const struct err *cause);
 
 #endif

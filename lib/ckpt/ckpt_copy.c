@@ -63,19 +63,20 @@ char *ckpt_shard_path(const char *dir, const struct groups *g, int rank, int k)
     return io_join(dir, name);
 }
 
-int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room)
+int ckpt_repaired_print(const struct ckpt_repaired *h, const char *dir, char *text,
+                        size_t space)
 {
     if (h->blocks + h->files == 0)
         return 0;
-    return snprintf(text, room,
+    return snprintf(text, space,
                     "'%s' is damaged: %" PRId64 " block%s and %" PRId64 " other file%s were "
                     "read from copies, paro-shard repair rebuilds them; the first: %s",
                     dir, h->blocks, h->blocks == 1 ? "" : "s", h->files,
                     h->files == 1 ? "" : "s", h->first.text);
 }
 
-void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, int64_t files,
-                     const struct err *damage)
+void ckpt_repaired_add(struct ckpt_repaired *h, int64_t blocks, int64_t files,
+                       const struct err *damage)
 {
     if (blocks + files && h->blocks + h->files == 0)
         h->first = *damage;
@@ -102,7 +103,7 @@ int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, s
         *path = ckpt_small_path(c->dir, i, name);
         rc = ckpt_check_file(*path, s->bytes, s->hash, c->stop, err);
         if (rc == 0 && i)
-            ckpt_healed_add(&c->healed, 0, 1, &damage);
+            ckpt_repaired_add(&c->repaired, 0, 1, &damage);
         if (rc && (i == 0 || err->scarce))
             damage = *err;
         if (rc)

@@ -37,8 +37,8 @@ int hf_find_file(const struct hf *hf, const char *name)
 /* Takes st. */
 static void add_opened(struct hf *hf, const char *name, struct st st)
 {
-    hf->name = mem_grow(hf->name, &hf->name_room, (size_t)hf->files + 1, sizeof *hf->name);
-    hf->file = mem_grow(hf->file, &hf->file_room, (size_t)hf->files + 1, sizeof *hf->file);
+    hf->name = mem_grow(hf->name, &hf->name_space, (size_t)hf->files + 1, sizeof *hf->name);
+    hf->file = mem_grow(hf->file, &hf->file_space, (size_t)hf->files + 1, sizeof *hf->file);
     hf->name[hf->files] = mem_dup(name);
     hf->file[hf->files++] = st;
 }

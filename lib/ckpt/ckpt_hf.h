@@ -20,7 +20,7 @@ struct hf {
     int files;   /* of weights */
     char **name; /* [files], in order */
     struct st *file;
-    size_t name_room, file_room;
+    size_t name_space, file_space;
     const atomic_int *stop; /* borrowed: as the limits had it */
     /* From hf_match on. */
     const struct model *model; /* borrowed */

@@ -208,7 +208,7 @@ struct reader {
     const struct ckpt_limits *limits;
     struct err *err;
     struct tree t;
-    size_t room; /* of c->block */
+    size_t space; /* of c->block */
 };
 
 #define FAIL(r, ...)            err_at((r)->err, (r)->path, 0, NULL, __VA_ARGS__)
@@ -398,7 +398,7 @@ static int read_blocks(struct reader *r, const struct tree_node *n, int number, 
         if (*at > c->file[number].bytes)
             return FAIL_AT(r, n, NULL, "ends after the %" PRId64 " bytes of '%s'",
                            c->file[number].bytes, c->file[number].name);
-        c->block = mem_grow(c->block, &r->room, (size_t)c->blocks + 1, sizeof one);
+        c->block = mem_grow(c->block, &r->space, (size_t)c->blocks + 1, sizeof one);
         c->block[c->blocks++] = one;
     }
     return 0;

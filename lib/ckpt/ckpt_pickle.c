@@ -40,7 +40,7 @@ struct vm {
     struct pickle_file *file;
     struct pickle **stack, **memo;
     int64_t depth, memos; /* memos: operations that filled it */
-    size_t stack_room, memo_room, memo_used;
+    size_t stack_space, memo_space, memo_used;
     struct err *err;
 };
 
@@ -58,7 +58,7 @@ static int refuse_stack(struct vm *vm)
 
 static struct pickle *push(struct vm *vm, struct pickle *v)
 {
-    vm->stack = mem_grow(vm->stack, &vm->stack_room, (size_t)vm->depth + 1, sizeof *vm->stack);
+    vm->stack = mem_grow(vm->stack, &vm->stack_space, (size_t)vm->depth + 1, sizeof *vm->stack);
     return vm->stack[vm->depth++] = v;
 }
 
@@ -68,7 +68,7 @@ static struct pickle *new_value(struct vm *vm, enum pickle_kind kind)
     struct pickle *v = mem_new(1, sizeof *v);
 
     v->kind = kind;
-    f->value = mem_grow(f->value, &f->room, (size_t)f->count + 1, sizeof *f->value);
+    f->value = mem_grow(f->value, &f->space, (size_t)f->count + 1, sizeof *f->value);
     return f->value[f->count++] = v;
 }
 
@@ -79,10 +79,10 @@ static struct pickle *push_new(struct vm *vm, enum pickle_kind kind)
 
 static void add_item(struct pickle *v, struct pickle *item)
 {
-    size_t room = v->room;
+    size_t space = v->space;
 
-    v->item = mem_grow(v->item, &room, (size_t)v->n + 1, sizeof *v->item);
-    v->room = (unsigned)room;
+    v->item = mem_grow(v->item, &space, (size_t)v->n + 1, sizeof *v->item);
+    v->space = (unsigned)space;
     v->item[v->n++] = item;
 }
 
@@ -200,8 +200,8 @@ static int gather(struct vm *vm, int n, enum pickle_kind kind)
     if (!from)
         return refuse_stack(vm);
     v = new_value(vm, kind);
-    v->room = (unsigned)count + 1; /* a state may follow */
-    v->item = mem_new(v->room, sizeof *v->item);
+    v->space = (unsigned)count + 1; /* a state may follow */
+    v->item = mem_new(v->space, sizeof *v->item);
     v->n = count;
     memcpy(v->item, from, (size_t)count * sizeof *from);
     push(vm, v);
@@ -316,7 +316,7 @@ static int op_put(struct vm *vm, int bytes)
         return v ? REFUSE(vm, "has memo number %" PRIu64 " at byte %" PRId64, number, vm->op)
                  : refuse_stack(vm);
     vm->depth++;
-    vm->memo = mem_grow(vm->memo, &vm->memo_room, (size_t)number + 1, sizeof *vm->memo);
+    vm->memo = mem_grow(vm->memo, &vm->memo_space, (size_t)number + 1, sizeof *vm->memo);
     while (vm->memo_used <= number)
         vm->memo[vm->memo_used++] = NULL;
     vm->memo[number] = *v;
@@ -425,7 +425,7 @@ int pickle_read(struct pickle_file *f, const char *name, const char *text, int64
 void pickle_release(struct pickle_file *f)
 {
     for (int64_t i = 0; i < f->count; i++) {
-        if (f->value[i]->room)
+        if (f->value[i]->space)
             mem_free(f->value[i]->item);
         mem_free(f->value[i]);
     }

@@ -30,7 +30,7 @@ enum pickle_kind {
 
 struct pickle {
     enum pickle_kind kind;
-    unsigned room;
+    unsigned space;
     int64_t n; /* the number; or of text bytes (8 of a real number), and else items */
     union {
         const char *text;     /* no 0 follows; lies in what was read */
@@ -42,7 +42,7 @@ struct pickle_file {
     struct pickle *root;
     struct pickle **value; /* [count]: all */
     int64_t count;
-    size_t room;
+    size_t space;
 };
 
 /* The text must live as long as the file. */

@@ -103,9 +103,9 @@ int pieces_file(struct pieces *p, const char *dir, const char *name, int add)
         return known ? p->sorted[at] : -1;
     }
     size_t need = (size_t)p->files + 1;
-    p->file = mem_grow(p->file, &p->file_room, need, sizeof *p->file);
-    p->id = mem_grow(p->id, &p->id_room, need, sizeof *p->id);
-    p->sorted = mem_grow(p->sorted, &p->sorted_room, need, sizeof *p->sorted);
+    p->file = mem_grow(p->file, &p->file_space, need, sizeof *p->file);
+    p->id = mem_grow(p->id, &p->id_space, need, sizeof *p->id);
+    p->sorted = mem_grow(p->sorted, &p->sorted_space, need, sizeof *p->sorted);
     memmove(p->sorted + at + 1, p->sorted + at, (size_t)(p->files - at) * sizeof *p->sorted);
     p->sorted[at] = p->files;
     p->id[p->files] = (struct io_id){0};
@@ -124,7 +124,7 @@ void pieces_add(struct pieces *p, const char *key, const struct st_tensor *part,
         mem_free(name);
         return;
     }
-    p->piece = mem_grow(p->piece, &p->piece_room, (size_t)p->count + 1, sizeof *p->piece);
+    p->piece = mem_grow(p->piece, &p->piece_space, (size_t)p->count + 1, sizeof *p->piece);
     struct piece *e = &p->piece[p->count++];
     *e = (struct piece){.key = mem_dup(key),
                         .name = name,

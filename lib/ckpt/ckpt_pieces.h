@@ -34,7 +34,7 @@ struct pieces {
     struct piece *piece; /* [count]: by name, then by their first elements */
     int64_t *first;      /* [tensors + 1]: where those of a tensor begin; from pieces_end on */
     int64_t step;        /* of the optimizer; -1: not known */
-    size_t file_room, id_room, sorted_room, piece_room;
+    size_t file_space, id_space, sorted_space, piece_space;
 };
 
 /* The number of the file dir/name; a file without one gets one (add), or has -1. */

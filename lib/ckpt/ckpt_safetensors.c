@@ -72,15 +72,15 @@ int st_type_is_float(int type)
            types[type].dtype != DTYPE_U8;
 }
 
-void st_print_shape(const struct st_tensor *t, char *text, int room)
+void st_print_shape(const struct st_tensor *t, char *text, int space)
 {
-    int used = snprintf(text, (size_t)room, "%s [", types[t->type].name);
+    int used = snprintf(text, (size_t)space, "%s [", types[t->type].name);
 
-    for (int d = 0; d < t->dims && used < room; d++)
-        used += snprintf(text + used, (size_t)(room - used), "%s%" PRId64, d ? ", " : "",
+    for (int d = 0; d < t->dims && used < space; d++)
+        used += snprintf(text + used, (size_t)(space - used), "%s%" PRId64, d ? ", " : "",
                          t->shape[d]);
-    if (used < room)
-        snprintf(text + used, (size_t)(room - used), "]");
+    if (used < space)
+        snprintf(text + used, (size_t)(space - used), "]");
 }
 
 int st_open(struct st *st, const char *path, const struct ckpt_limits *limits, struct err *err)

@@ -83,7 +83,7 @@ int st_type_of(enum dtype type);
 int st_type_dtype(int type, enum dtype *out);
 int st_type_is_float(int type);
 /* "F32 [4, 8]": `room` bytes at `text`, for messages. */
-void st_print_shape(const struct st_tensor *t, char *text, int room);
+void st_print_shape(const struct st_tensor *t, char *text, int space);
 
 /*
  * Writes N and the header of tensors that lie one after the other as listed: name, type, dims

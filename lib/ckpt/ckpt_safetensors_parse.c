@@ -27,7 +27,7 @@ struct parser {
     struct st *st; /* that is filled */
     const struct ckpt_limits *limits;
     struct jin j;
-    size_t room; /* of st->tensor */
+    size_t space; /* of st->tensor */
     struct err *err;
 };
 
@@ -79,13 +79,13 @@ static int check_name(struct parser *p)
 static int parse_metadata_items(struct parser *p, char ***key, int *count)
 {
     struct jin *j = &p->j;
-    size_t room = 0;
+    size_t space = 0;
     int n = 0, more;
 
     while ((more = jin_item(j, '}', &n)) > 0) {
         if (read_text(p, "__metadata__"))
             return -1;
-        *key = mem_grow(*key, &room, (size_t)*count + 1, sizeof **key);
+        *key = mem_grow(*key, &space, (size_t)*count + 1, sizeof **key);
         (*key)[(*count)++] = mem_dup(j->word);
         if (jin_take(j, ':'))
             return no_json(p);
@@ -241,7 +241,7 @@ static int add_tensor(struct parser *p)
         return REFUSE(p, NULL, "header has more than %" PRId64 " tensors (--max-tensors)",
                       p->limits->tensors);
     struct entry e = {.t.name = mem_dup(p->j.word)};
-    st->tensor = mem_grow(st->tensor, &p->room, (size_t)st->count + 1, sizeof *st->tensor);
+    st->tensor = mem_grow(st->tensor, &p->space, (size_t)st->count + 1, sizeof *st->tensor);
     int rc = jin_take(&p->j, ':') ? no_json(p) : parse_tensor(p, &e);
     st->tensor[st->count++] = e.t;
     return rc;

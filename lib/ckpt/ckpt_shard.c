@@ -83,7 +83,7 @@ void ckpt_shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes)
 }
 
 /* The blocks of one tensor of the file, behind what is there. */
-static void add_blocks(struct ckpt_shard *s, size_t *room, int unit, int state,
+static void add_blocks(struct ckpt_shard *s, size_t *space, int unit, int state,
                        struct range *ranges)
 {
     const struct model *m = s->shape->model;
@@ -94,7 +94,7 @@ static void add_blocks(struct ckpt_shard *s, size_t *room, int unit, int state,
     for (int i = 0; i < n; i++) {
         for (int64_t lo = ranges[i].lo, hi; lo < ranges[i].hi; lo = hi) {
             hi = ckpt_block_end(m, unit, lo, ranges[i].hi);
-            s->block = mem_grow(s->block, room, (size_t)s->blocks + 1, sizeof *s->block);
+            s->block = mem_grow(s->block, space, (size_t)s->blocks + 1, sizeof *s->block);
             s->block[s->blocks++] = (struct ckpt_block){.unit = unit,
                                                         .state = state,
                                                         .file = s->rank,
@@ -111,7 +111,7 @@ static void add_blocks(struct ckpt_shard *s, size_t *room, int unit, int state,
 void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int rank)
 {
     struct range *ranges = mem_new((size_t)layout_ranges_max(shape->layout), sizeof *ranges);
-    size_t room = 0;
+    size_t space = 0;
     char *head = NULL;
 
     *s = (struct ckpt_shard){.shape = shape, .rank = rank};
@@ -121,7 +121,7 @@ void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int r
     s->file.bytes = s->file.header_bytes;
     for (int place = 0; place < shape->states; place++)
         for (int u = 0; u < shape->model->units; u++)
-            add_blocks(s, &room, u, state_in_order(shape, place), ranges);
+            add_blocks(s, &space, u, state_in_order(shape, place), ranges);
     mem_free(head);
     mem_free(ranges);
 }

@@ -19,7 +19,7 @@ static int say_alone(struct cli *cli, const struct world *w, const struct err *e
 {
     struct err mine = *err;
 
-    if (!err->told && w->groups.group_of)
+    if (!err->has_rank && w->groups.group_of)
         err_prefix(&mine, "rank %d (%s): ", w->rank, w->host[w->groups.group_of[w->rank]]);
     cli->silent = 0;
     return cli_fail(cli, &mine);

@@ -35,7 +35,7 @@ int64_t coll_stages_bytes(const struct coll_options *o)
     int64_t sum = 0;
 
     for (int i = 0; !on_host(o) && i < o->stages; i++)
-        sum += arena_room(o->stage[i].in_bytes) + arena_room(o->stage[i].out_bytes);
+        sum += arena_space(o->stage[i].in_bytes) + arena_space(o->stage[i].out_bytes);
     return sum;
 }
 

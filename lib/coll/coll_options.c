@@ -36,13 +36,13 @@ int coll_transport_choose(enum coll_transport *out, const char *asked, const cha
 }
 
 /* Rank 0's text; owned by the caller (mem_free). */
-static int make_text(const char *file, const struct topo *t, const struct pick_ask *ask,
+static int make_text(const char *file, const struct topo *t, const struct pick_query *query,
                      char **text, struct err *err)
 {
     struct pick_table table;
     size_t bytes = 0;
 
-    if (file ? pick_table_read(&table, file, err) : pick_table_make(t, ask, &table, err))
+    if (file ? pick_table_read(&table, file, err) : pick_table_make(t, query, &table, err))
         return -1;
     FILE *f = mem_stream(text, &bytes);
     pick_table_print(&table, PICK_YAML, f);
@@ -56,10 +56,10 @@ static int make_text(const char *file, const struct topo *t, const struct pick_a
  * passed through the same decimals.
  */
 int coll_tuning(struct world *world, const char *file, const struct topo *t,
-                const struct pick_ask *ask, struct pick_table *out, struct err *err)
+                const struct pick_query *query, struct pick_table *out, struct err *err)
 {
     char *text = NULL;
-    int rc = world->rank == 0 ? make_text(file, t, ask, &text, err) : 0;
+    int rc = world->rank == 0 ? make_text(file, t, query, &text, err) : 0;
 
     rc = world_agree(world, rc, err);
     if (rc == 0)

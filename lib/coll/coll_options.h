@@ -52,6 +52,6 @@ struct coll_options {
  * looked at.  Whose groups it is for is checked by coll_open.
  */
 int coll_tuning(struct world *world, const char *file, const struct topo *t,
-                const struct pick_ask *ask, struct pick_table *out, struct err *err);
+                const struct pick_query *query, struct pick_table *out, struct err *err);
 
 #endif

@@ -17,7 +17,7 @@ int coll_vector_open(struct coll_vector *v, struct world *world, const struct gr
     coll_vector_mine(spec, world->rank, world->ranks, &in, &out);
     new.in_bytes = elem_bytes *in;
     new.out_bytes = elem_bytes *out;
-    options.shared_bytes = arena_room(new.in_bytes) + arena_room(new.out_bytes);
+    options.shared_bytes = arena_space(new.in_bytes) + arena_space(new.out_bytes);
     options.window_bytes = coll_window_bytes(groups);
     int rc = coll_vector_rows(spec, groups, world->rank, &rows, err);
     new.slow_bytes = rows.slow_bytes;

@@ -331,7 +331,7 @@ static int64_t begin_of(const struct data *d, int64_t k, int *part)
 {
     uint64_t sample = 0;
 
-    *part = order_mix_turn(&d->mix, (uint64_t)(k - d->first), &sample);
+    *part = order_mix_epoch(&d->mix, (uint64_t)(k - d->first), &sample);
     return order_begin(&d->part[*part].windows, d->seed, rng_stream("data") + (uint64_t)*part,
                        sample);
 }

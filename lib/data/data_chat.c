@@ -403,7 +403,7 @@ static int put_tools(struct sink *s, const struct jsonl_message *m, int messages
                      struct err *err)
 {
     const struct form *in = &s->chat->is->tool;
-    size_t before = in->before ? strlen(in->before) : 0, used = 0, room = 0;
+    size_t before = in->before ? strlen(in->before) : 0, used = 0, space = 0;
     char *text = NULL;
 
     for (*count = 0; *count < messages; ++*count) {
@@ -414,7 +414,7 @@ static int put_tools(struct sink *s, const struct jsonl_message *m, int messages
             break;
         struct jsonl_message one = trim(s->chat->is, m[*count]);
         size_t bytes = (size_t)one.bytes, after = in->before ? strlen(in->after) : 0;
-        text = mem_grow(text, &room, used + 1 + before + bytes + after, 1);
+        text = mem_grow(text, &space, used + 1 + before + bytes + after, 1);
         if (*count)
             text[used++] = '\n';
         if (before)

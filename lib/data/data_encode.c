@@ -84,7 +84,7 @@ struct document {
     int continued;    /* it is not the first */
     int64_t bytes, line, held;
     int32_t *ids; /* [held] */
-    size_t room;
+    size_t space;
     struct err err;
 };
 
@@ -102,7 +102,7 @@ static int hold_tokens(void *arg, const int32_t *ids, int64_t count, int trained
 
     for (int64_t n; count > 0; ids += n, count -= n) {
         n = count < SPAN_MAX ? count : SPAN_MAX;
-        d->ids = mem_grow(d->ids, &d->room, (size_t)(d->held + 2 + n), sizeof *d->ids);
+        d->ids = mem_grow(d->ids, &d->space, (size_t)(d->held + 2 + n), sizeof *d->ids);
         d->ids[d->held++] = trained;
         d->ids[d->held++] = (int32_t)n;
         memcpy(d->ids + d->held, ids, (size_t)n * sizeof *ids);

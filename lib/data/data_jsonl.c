@@ -66,7 +66,7 @@ struct jsonl_message *jsonl_take(struct jsonl *j, int *messages)
 
     *messages = j->messages;
     j->message = NULL;
-    j->messages_room = 0;
+    j->messages_space = 0;
     j->messages = 0;
     return message;
 }
@@ -110,7 +110,7 @@ static int read_more(struct jsonl *j, int64_t *got, struct err *err)
         j->end -= j->begin;
         j->begin = 0;
     }
-    if (mem_grow_data(&text, &j->room, j->end + BLOCK, 1, "a line of JSON", err))
+    if (mem_grow_data(&text, &j->space, j->end + BLOCK, 1, "a line of JSON", err))
         return -1;
     j->text = text;
     if (unpack_read(j->file, j->text + j->end, BLOCK, got, err))
@@ -285,7 +285,7 @@ static int take_content(const struct tree *t, const struct tree_node *n,
 static struct jsonl_message *add_message(struct jsonl *j)
 {
     j->message =
-        mem_grow(j->message, &j->messages_room, (size_t)j->messages + 1, sizeof *j->message);
+        mem_grow(j->message, &j->messages_space, (size_t)j->messages + 1, sizeof *j->message);
     struct jsonl_message *m = &j->message[j->messages++];
     *m = (struct jsonl_message){0};
     return m;

@@ -40,10 +40,10 @@ struct jsonl {
     int64_t bytes; /* read so far */
     int messages;  /* of the document */
     struct jsonl_message *message;
-    size_t messages_room;
+    size_t messages_space;
     struct unpack *file;
     char *text; /* [room], of which begin .. end has been read and not used */
-    size_t room, begin, end;
+    size_t space, begin, end;
 };
 
 /*

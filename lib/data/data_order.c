@@ -155,7 +155,7 @@ void order_mix_init(struct order_mix *m, const double *weights, int sources)
             if (span[s].from <= k && (next < 0 || span[s].to < span[next].to))
                 next = s;
         assert(next >= 0 && span[next].to > k);
-        m->turn[k] = (struct order_turn){next, span[next].had++};
+        m->turn[k] = (struct order_epoch_part){next, span[next].had++};
         next_span(m, next, &span[next]);
     }
     mem_free(span);
@@ -168,13 +168,13 @@ void order_mix_release(struct order_mix *m)
     *m = (struct order_mix){0};
 }
 
-int order_mix_turn(const struct order_mix *m, uint64_t k, uint64_t *sample)
+int order_mix_epoch(const struct order_mix *m, uint64_t k, uint64_t *sample)
 {
     if (m->sources == 1) {
         *sample = k;
         return 0;
     }
-    const struct order_turn *turn = &m->turn[k % (uint64_t)m->period];
+    const struct order_epoch_part *turn = &m->turn[k % (uint64_t)m->period];
     uint64_t rounds = k / (uint64_t)m->period;
     *sample = rounds * (uint64_t)m->share[turn->source] + (uint64_t)turn->before;
     return turn->source;

@@ -54,7 +54,7 @@ struct order_mix {
     int sources;
     int64_t period;
     int64_t *share; /* [sources] */
-    struct order_turn {
+    struct order_epoch_part {
         int32_t source, before; /* and how many turns it had before in this period */
     } * turn;                   /* [period]; NULL: one source */
 };
@@ -67,6 +67,6 @@ struct order_mix {
 void order_mix_init(struct order_mix *m, const double *weights, int sources);
 void order_mix_release(struct order_mix *m);
 /* The source of sample k, and the sample's number within that source. */
-int order_mix_turn(const struct order_mix *m, uint64_t k, uint64_t *sample);
+int order_mix_epoch(const struct order_mix *m, uint64_t k, uint64_t *sample);
 
 #endif

@@ -8,8 +8,8 @@ int spans_add(struct spans *s, int64_t begin, int kind, struct err *err)
 {
     size_t need = (size_t)s->count + 1;
     void *at = s->begin, *kinds = s->kind;
-    int rc = mem_grow_data(&at, &s->room[0], need, sizeof *s->begin, "documents", err) ||
-             mem_grow_data(&kinds, &s->room[1], need, 1, "documents", err);
+    int rc = mem_grow_data(&at, &s->space[0], need, sizeof *s->begin, "documents", err) ||
+             mem_grow_data(&kinds, &s->space[1], need, 1, "documents", err);
 
     s->begin = at;
     s->kind = kinds;

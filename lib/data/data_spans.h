@@ -23,7 +23,7 @@ struct spans { /* count 0: one document, all of it targets */
     int64_t count;
     int64_t *begin;      /* [count], owned, ascending; the first is 0 */
     unsigned char *kind; /* [count], owned */
-    size_t room[2];
+    size_t space[2];
 };
 
 /* ERR_SYS where there is no memory for another. */

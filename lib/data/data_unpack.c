@@ -16,7 +16,7 @@ struct unpack {
     gzFile gz; /* NULL: zstd's */
     ZSTD_DCtx *zstd;
     ZSTD_inBuffer in;
-    char *room;    /* of `in` */
+    char *space;   /* of `in` */
     size_t wanted; /* zstd's last answer: 0 between two frames */
 };
 
@@ -34,8 +34,8 @@ int unpack_open(struct unpack **out, const char *path, struct err *err)
     uint32_t magic = (uint32_t)io_le(head, 4);
     if (rc == 0 && (magic == 0xfd2fb528 || (magic & ~15u) == 0x184d2a50)) { /* or skippable */
         u->zstd = mem_have(ZSTD_createDCtx(), "zstd");
-        u->room = mem_new(ZSTD_DStreamInSize(), 1);
-        u->in.src = u->room;
+        u->space = mem_new(ZSTD_DStreamInSize(), 1);
+        u->in.src = u->space;
     } else if (rc == 0) {
         u->gz = mem_have(gzdopen(u->fd, "rb"), "zlib");
         gzbuffer(u->gz, 1 << 17);
@@ -55,7 +55,7 @@ static int read_zstd(struct unpack *u, void *to, int64_t bytes, int64_t *got, st
 
     while (out.pos == 0) {
         if (u->in.pos == u->in.size) {
-            ssize_t n = read(u->fd, u->room, ZSTD_DStreamInSize());
+            ssize_t n = read(u->fd, u->space, ZSTD_DStreamInSize());
             if (n < 0)
                 return err_sys(err, "cannot read data '%s'", u->path);
             if (n == 0 && u->wanted)
@@ -101,7 +101,7 @@ void unpack_close(struct unpack *u)
     if (u->fd >= 0)
         close(u->fd);
     ZSTD_freeDCtx(u->zstd);
-    mem_free(u->room);
+    mem_free(u->space);
     mem_free(u->path);
     mem_free(u);
 }

@@ -32,7 +32,7 @@ struct stream;
 int runner_open(struct runner **out, struct err *err);
 void runner_close(struct runner *r); /* waits for what is queued; frees its streams */
 
-struct stream *stream_open(struct runner *r, int room); /* room: operations queued at once */
+struct stream *stream_open(struct runner *r, int space); /* room: operations queued at once */
 int64_t stream_push(struct stream *s, struct stream_op op);
 int stream_done(struct stream *s, int64_t ticket);
 int stream_wait(struct stream *s, int64_t ticket, struct err *err);

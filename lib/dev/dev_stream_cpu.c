@@ -29,7 +29,7 @@ static const double young_s = 1e-3; /* the time of a small message on the slowes
 struct stream {
     struct runner *runner;
     struct stream_op *op; /* [room] a ring */
-    int room;
+    int space;
     int64_t pushed, passed; /* operations ever pushed, ever done: tickets count from 1 */
     int started;            /* the head has been started */
 };
@@ -49,7 +49,7 @@ struct runner {
 /* Called without the lock: only the runner moves `passed` and `started`. */
 static enum stream_state step_head(struct stream *s, struct err *err)
 {
-    struct stream_op *op = &s->op[s->passed % s->room];
+    struct stream_op *op = &s->op[s->passed % s->space];
 
     if (!s->started) {
         s->started = 1;
@@ -198,13 +198,13 @@ void runner_close(struct runner *r)
     mem_free(r);
 }
 
-struct stream *stream_open(struct runner *r, int room)
+struct stream *stream_open(struct runner *r, int space)
 {
     struct stream *s = mem_new(1, sizeof *s);
 
     s->runner = r;
-    s->room = room;
-    s->op = mem_new((size_t)room, sizeof *s->op);
+    s->space = space;
+    s->op = mem_new((size_t)space, sizeof *s->op);
     pthread_mutex_lock(&r->lock);
     assert(r->streams < STREAMS_MAX);
     r->stream[r->streams++] = s;
@@ -215,10 +215,10 @@ struct stream *stream_open(struct runner *r, int room)
 /* With the lock held. */
 static int64_t enqueue(struct stream *s, struct stream_op op)
 {
-    assert(s->pushed - s->passed < s->room || s->runner->failed);
+    assert(s->pushed - s->passed < s->space || s->runner->failed);
     int64_t ticket = ++s->pushed;
     if (!s->runner->failed)
-        s->op[(ticket - 1) % s->room] = op;
+        s->op[(ticket - 1) % s->space] = op;
     return ticket;
 }
 

@@ -35,7 +35,7 @@ void svg_figure_chart(struct svg_figure *f, const char *title, struct svg_axis x
     f->at_chart = i;
     if (i < f->charts)
         return;
-    f->chart = mem_grow(f->chart, &f->chart_room, (size_t)i + 1, sizeof *f->chart);
+    f->chart = mem_grow(f->chart, &f->chart_space, (size_t)i + 1, sizeof *f->chart);
     f->chart[f->charts++] = (struct svg_chart){mem_dup(title), x, y, high};
 }
 
@@ -51,7 +51,7 @@ void svg_figure_line(struct svg_figure *f, const char *name, struct svg_series s
     f->at_line = i;
     if (i < f->lines)
         return;
-    f->series = mem_grow(f->series, &f->line_room, (size_t)i + 1, sizeof *f->series);
+    f->series = mem_grow(f->series, &f->line_space, (size_t)i + 1, sizeof *f->series);
     style.chart = f->at_chart;
     style.name = mem_dup(name);
     f->series[f->lines++] = style;
@@ -62,7 +62,7 @@ void svg_figure_point(struct svg_figure *f, double x, double y, const char *tip)
     struct svg_series *l = &f->series[f->at_line];
     int at = l->points;
 
-    l->point = mem_grow(l->point, &l->room, (size_t)at + 1, sizeof *l->point);
+    l->point = mem_grow(l->point, &l->space, (size_t)at + 1, sizeof *l->point);
     while (at > 0 && l->point[at - 1].x > x)
         at--;
     if (!tip && at > 0 && l->point[at - 1].x == x && l->point[at - 1].y == y)
@@ -207,26 +207,26 @@ static void range_init(struct range_of *r, const struct svg_figure *f, int chart
     if (r->axis->tight && r->axis->scale == SVG_LINEAR) {
         double far = fmax(fabs(r->lo), fabs(r->hi));
         /* All alike, but for a thousandth: a range about them. */
-        double room = fmax(0.06 * (r->hi - r->lo), far > 0 ? 1e-3 * far : 0.5);
-        r->lo -= room;
-        r->hi += room;
+        double space = fmax(0.06 * (r->hi - r->lo), far > 0 ? 1e-3 * far : 0.5);
+        r->lo -= space;
+        r->hi += space;
         return;
     }
     if (r->axis->scale == SVG_LINEAR) {
         r->lo = fmin(r->lo, 0);
         r->hi = fmax(r->hi, 0);
-        double room = (r->hi - r->lo) * 0.06;
-        r->hi = r->hi - r->lo > 1 / FAR ? r->hi + room : 1;
-        r->lo = r->lo < 0 ? r->lo - room : 0;
+        double space = (r->hi - r->lo) * 0.06;
+        r->hi = r->hi - r->lo > 1 / FAR ? r->hi + space : 1;
+        r->lo = r->lo < 0 ? r->lo - space : 0;
         return;
     }
     if (!r->some)
         r->lo = r->hi = 1;
     double least = r->axis->scale == SVG_LOG2 ? 4 : 2;
-    double room = r->hi / r->lo < least ? sqrt(least / (r->hi / r->lo)) : 1;
-    room *= pow(r->hi / r->lo, 0.03);
-    r->lo /= room;
-    r->hi *= room;
+    double space = r->hi / r->lo < least ? sqrt(least / (r->hi / r->lo)) : 1;
+    space *= pow(r->hi / r->lo, 0.03);
+    r->lo /= space;
+    r->hi *= space;
 }
 
 static double pixel_of(const struct range_of *r, double v)
@@ -262,10 +262,10 @@ static void draw_axis(struct svg *s, const struct range_of *r, struct svg_box pl
 
 /* ---- lines ---- */
 
-static struct svg_pen line_pen(const struct svg_series *one, struct svg_rgb *room)
+static struct svg_pen line_pen(const struct svg_series *one, struct svg_rgb *space)
 {
-    *room = svg_tint(one->colour < 0 ? INK : svg_colour(one->colour), one->faint ? FAINT : 1);
-    return (struct svg_pen){.stroke = one->dashed ? "#000000" : room->text,
+    *space = svg_tint(one->colour < 0 ? INK : svg_colour(one->colour), one->faint ? FAINT : 1);
+    return (struct svg_pen){.stroke = one->dashed ? "#000000" : space->text,
                             .width = one->faint    ? 0.8
                                      : one->dashed ? 1.2
                                                    : 1.8,

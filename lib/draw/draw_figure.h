@@ -54,7 +54,7 @@ struct svg_series {
         double x, y;
         char *tip; /* NULL: none */
     } * point;
-    size_t room;
+    size_t space;
 };
 
 struct svg_figure {
@@ -66,7 +66,7 @@ struct svg_figure {
     struct svg_series *series; /* [lines] */
     int charts, lines;
     int at_chart, at_line; /* where the next line and the next point belong */
-    size_t chart_room, line_room;
+    size_t chart_space, line_space;
 };
 
 /* The chart of that title, a new one of `high` pixels or one that there is; the axes' names are

@@ -42,8 +42,8 @@ struct svg_matrix {
     /* 98 % and more, 95, 90, 75, 50, less; then plain words; NULL ends it. */
     const char *const *legend;
     /* Name of the rows from `from` to before `to`; "": none. */
-    const char *(*name)(const void *of, int from, int to, char *text, size_t room);
-    void (*tip)(const void *of, const struct svg_cell *cell, char *text, size_t room);
+    const char *(*name)(const void *of, int from, int to, char *text, size_t space);
+    void (*tip)(const void *of, const struct svg_cell *cell, char *text, size_t space);
     const void *of; /* of name and tip; borrowed */
     /* Set by svg_matrix_init: what is drawn, and how many of the caller's that stands for. */
     int rows, columns, per_row, per_column;

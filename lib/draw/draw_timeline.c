@@ -32,20 +32,20 @@ struct picture {
     struct svg_timeline *t;
     struct place *place; /* [places], by rows and lanes, owned */
     int places;
-    size_t place_room;
+    size_t place_space;
     double *row_y; /* [rows + 1], owned */
     double top, bottom, pixel_s;
 };
 
 void svg_timeline_bar(struct svg_timeline *t, struct svg_bar bar)
 {
-    t->bar = mem_grow(t->bar, &t->bar_room, (size_t)t->bars + 1, sizeof *t->bar);
+    t->bar = mem_grow(t->bar, &t->bar_space, (size_t)t->bars + 1, sizeof *t->bar);
     t->bar[t->bars++] = bar;
 }
 
 void svg_timeline_span(struct svg_timeline *t, struct svg_span span)
 {
-    t->path = mem_grow(t->path, &t->path_room, (size_t)t->spans + 1, sizeof *t->path);
+    t->path = mem_grow(t->path, &t->path_space, (size_t)t->spans + 1, sizeof *t->path);
     t->path[t->spans++] = span;
 }
 
@@ -82,8 +82,8 @@ static void find_places(struct picture *p)
             lane--;
         if (!last || last->row != b->row || last->lane < b->lane)
             do {
-                p->place =
-                    mem_grow(p->place, &p->place_room, (size_t)p->places + 1, sizeof *p->place);
+                p->place = mem_grow(p->place, &p->place_space, (size_t)p->places + 1,
+                                    sizeof *p->place);
                 p->place[p->places++] = (struct place){.row = b->row, .lane = lane++};
             } while (lane < t->lanes && !t->lane[lane].name);
         b->place = p->places - 1 - p->place[p->places - 1].lane + b->lane;

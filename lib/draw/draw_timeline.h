@@ -63,12 +63,12 @@ struct svg_timeline { /* pointers are borrowed where they are not owned */
     int64_t bars;
     struct svg_span *path; /* [spans], by time, owned: framed in black */
     int spans;
-    size_t bar_room, path_room;
+    size_t bar_space, path_space;
     double end_s;     /* of the axis, from 0 */
     double mark_s;    /* a dashed line; not above 0: none */
     const char *mark; /* its name */
     /* The tooltip of a bar.  More than SVG_TIPS_MAX bars have none. */
-    void (*tip)(const void *of, const struct svg_bar *bar, char *text, size_t room);
+    void (*tip)(const void *of, const struct svg_bar *bar, char *text, size_t space);
     const void *tip_of;
 };
 

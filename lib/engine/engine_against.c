@@ -155,9 +155,9 @@ static struct allowed adamw(const struct engine_optim *o, double decay, double w
                             double v, struct span g)
 {
     double far = fabs(g.lo) > fabs(g.hi) ? fabs(g.lo) : fabs(g.hi);
-    double near = g.lo <= 0 && g.hi >= 0    ? 0
-                  : fabs(g.lo) < fabs(g.hi) ? fabs(g.lo)
-                                            : fabs(g.hi);
+    double host_kern = g.lo <= 0 && g.hi >= 0    ? 0
+                       : fabs(g.lo) < fabs(g.hi) ? fabs(g.lo)
+                                                 : fabs(g.hi);
     double rest1 = 1 - o->beta1, rest2 = 1 - o->beta2;
     double rate = o->lr / (1 - pow(o->beta1, (double)o->step));
     double root = 1 / sqrt(1 - pow(o->beta2, (double)o->step));
@@ -165,8 +165,9 @@ static struct allowed adamw(const struct engine_optim *o, double decay, double w
 
     a.state[1] = widened(o->beta1 * m + rest1 * g.lo, o->beta1 * m + rest1 * g.hi,
                          o->beta1 * fabs(m) + rest1 * far);
-    a.state[2] = widened(o->beta2 * v + rest2 * near * near, o->beta2 * v + rest2 * far * far,
-                         o->beta2 * v + rest2 * far * far + 0x1p-126);
+    a.state[2] =
+        widened(o->beta2 * v + rest2 * host_kern * host_kern, o->beta2 * v + rest2 * far * far,
+                o->beta2 * v + rest2 * far * far + 0x1p-126);
     struct span t = a.state[1];
     double least = sqrt(a.state[2].lo > 0 ? a.state[2].lo : 0) * root + o->eps;
     double most = sqrt(a.state[2].hi) * root + o->eps;
@@ -231,7 +232,7 @@ static int compare_part(struct engine_against *a, const struct where *w,
                         struct finding *f, struct err *err)
 {
     struct values v;
-    struct kern near = a->first->device.near;
+    struct kern host_kern = a->first->device.host_kern;
     float seen[PART];
     int64_t n = w->at.hi - w->at.lo;
     enum dtype type = a->first->plan->param_type;
@@ -240,8 +241,8 @@ static int compare_part(struct engine_against *a, const struct where *w,
     if (load_values(a, w, &v, err))
         return -1;
     /* Parameters are the master, rounded. */
-    near.op->round(&near, type == DTYPE_F32 ? (void *)seen : half, type, v.now[0],
-                   a->first->seen_type, n);
+    host_kern.op->round(&host_kern, type == DTYPE_F32 ? (void *)seen : half, type, v.now[0],
+                        a->first->seen_type, n);
     if (type != DTYPE_F32)
         dtype_convert(seen, DTYPE_F32, half, type, n);
     for (int64_t x = 0; x < n; x++) {

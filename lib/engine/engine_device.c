@@ -37,7 +37,7 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
     for (size_t i = 0; i < sizeof queue / sizeof *queue; i++)
         if (device_queue_open(d->at, queue[i], err))
             return -1;
-    if (kern_open(&d->near, d->own, NULL, DTYPE_F32, DTYPE_F32, err) ||
+    if (kern_open(&d->host_kern, d->own, NULL, DTYPE_F32, DTYPE_F32, err) ||
         kern_open(&d->kern, d->at, d->compute, compute, read, err))
         return -1;
     /* cuDNN prepares a shape for up to seconds, and documents are of any length. */
@@ -59,7 +59,7 @@ double engine_planned(const struct engine *e)
 /* Names of those that need less than this one by what is missing; "none" where there is none.
  */
 static void name_fitting(const struct plan *p, enum device_kind device, double missing,
-                         char *text, size_t room)
+                         char *text, size_t space)
 {
     struct plan_strategy all[PLAN_STRATEGIES + 1] = {[PLAN_STRATEGIES] = p->strategy};
     double bytes[PLAN_STRATEGIES + 1];
@@ -68,13 +68,13 @@ static void name_fitting(const struct plan *p, enum device_kind device, double m
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         all[i] = plan_strategy_at(i);
     plan_totals_on(p, device, all, PLAN_STRATEGIES + 1, bytes);
-    snprintf(text, room, "none of the 27 strategies would");
+    snprintf(text, space, "none of the 27 strategies would");
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         if (bytes[i] > bytes[PLAN_STRATEGIES] - missing)
             continue;
         if (used == 0)
-            used = (size_t)snprintf(text, room, "these strategies would:");
-        used += (size_t)snprintf(text + used, room - used, " %s", plan_strategy_name(all[i]));
+            used = (size_t)snprintf(text, space, "these strategies would:");
+        used += (size_t)snprintf(text + used, space - used, " %s", plan_strategy_name(all[i]));
     }
 }
 
@@ -180,7 +180,7 @@ void engine_device_close(struct engine *e)
 
     kern_close(&d->kern);
     kern_close(&d->mover);
-    kern_close(&d->near);
+    kern_close(&d->host_kern);
     device_queue_close(d->compute);
     device_queue_close(d->move);
     device_queue_close(d->host);
@@ -194,7 +194,7 @@ void engine_device_close(struct engine *e)
     mem_free(d->lock);
 }
 
-void engine_settle(struct engine *e)
+void engine_wait_compute(struct engine *e)
 {
     device_record(e->device.compute, e->device.settled);
 }
@@ -239,14 +239,14 @@ int engine_put_params(const struct engine *e, void *to, enum dtype type, const f
                       enum dtype seen, int64_t n, struct err *err)
 {
     const struct engine_device *d = &e->device;
-    struct kern near = d->near;
+    struct kern host_kern = d->host_kern;
 
     if (!d->gpu) {
-        near.op->round(&near, to, type, x, seen, n);
+        host_kern.op->round(&host_kern, to, type, x, seen, n);
         return 0;
     }
     pthread_mutex_lock(d->lock);
-    near.op->round(&near, d->io, type, x, seen, n);
+    host_kern.op->round(&host_kern, d->io, type, x, seen, n);
     int rc = copy_piece(d, to, d->io, n * dtype_bytes(type), err);
     pthread_mutex_unlock(d->lock);
     return rc;

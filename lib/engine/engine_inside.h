@@ -99,7 +99,7 @@ struct engine_device {
        from the host, one at a time. */
     struct device_queue *compute, *move, *host;
     struct kern kern, mover;
-    struct kern near;                         /* the processor's, with a GPU too */
+    struct kern host_kern;                    /* the processor's, with a GPU too */
     struct device_event *moved[STEP_COMPUTE]; /* of each stream */
     struct device_event *settled;
     void *memory[2]; /* of a GPU: own, shared */
@@ -212,7 +212,7 @@ void engine_device_events_close(struct engine *e);
 void engine_device_drain(struct engine *e); /* waits for all that was asked for */
 void engine_device_close(struct engine *e);
 /* All that the compute thread has asked for comes before what engine_get and _put do next. */
-void engine_settle(struct engine *e);
+void engine_wait_compute(struct engine *e);
 /* n elements to the host, as another type; any thread.  Waits for them. */
 int engine_get(const struct engine *e, void *to, enum dtype to_type, const void *from,
                enum dtype type, int64_t n, struct err *err);

@@ -230,7 +230,7 @@ static int load_units(struct engine *e, const struct engine_source *source, int 
         if (rc == 0)
             rc = world_agree(e->world, l.rc, &l.err);
     }
-    engine_settle(e);
+    engine_wait_compute(e);
     if (l.err.code != ERR_PEER && stream_wait_all(e->stream[STEP_SYNC], &late) && rc == 0) {
         rc = -1;
         l.err = late;
@@ -392,7 +392,7 @@ int engine_change(struct engine *e, engine_change_fn change, void *arg, struct e
     int64_t elems = 0;
     int rc = engine_drain(e, err); /* the last sync */
 
-    engine_settle(e);
+    engine_wait_compute(e);
     for (int i = 0; i < e->model->units; i++) /* masks are all that is frozen */
         if (e->unit[i].frozen_size && e->unit[i].elems > elems)
             elems = e->unit[i].elems;

@@ -316,10 +316,10 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
         return -1;
     }
     /* A conversion is three operations at most. */
-    const int room[STEP_COMPUTE] = {ENGINE_PARTS * e->step.space.slots, e->step.shape.buckets,
-                                    e->model->units, e->model->units};
+    const int space[STEP_COMPUTE] = {ENGINE_PARTS * e->step.space.slots, e->step.shape.buckets,
+                                     e->model->units, e->model->units};
     for (int lane = 0; lane < STEP_COMPUTE; lane++)
-        e->stream[lane] = stream_open(e->coll.runner, 3 * room[lane] + 3);
+        e->stream[lane] = stream_open(e->coll.runner, 3 * space[lane] + 3);
     *out = e;
     return 0;
 }

@@ -52,7 +52,7 @@ static int copies_of(const struct groups *g, enum letter letter)
  * all: the holdings of the ranks, `bytes` apart; room: for the ranges of all ranks.
  */
 static int audit_state(const struct engine *e, int unit, int state, enum letter letter,
-                       const char *all, size_t bytes, struct range *room, struct err *err)
+                       const char *all, size_t bytes, struct range *space, struct err *err)
 {
     const struct groups *g = &e->plan->groups;
     const struct engine_unit *u = &e->unit[unit];
@@ -67,10 +67,10 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
             int own = letter == LETTER_N ? r : letter == LETTER_I ? g->group_of[r] : 0;
             if (own != set)
                 continue;
-            memcpy(room + n, h->range, (size_t)h->ranges * sizeof *room);
+            memcpy(space + n, h->range, (size_t)h->ranges * sizeof *space);
             n += (int)h->ranges;
         }
-        if (!cover_once(room, n, whole, &bad, &held))
+        if (!cover_once(space, n, whole, &bad, &held))
             return err_set(err, ERR_MISMATCH,
                            "%s of unit '%s', elements %" PRId64 " to %" PRId64
                            ": held %s by %s %d under '%c', expected once",
@@ -121,7 +121,7 @@ int engine_audit(struct engine *e, struct err *err)
     size_t bytes = sizeof(struct holding) + most * sizeof(struct range);
     struct holding *mine = mem_new(1, bytes);
     char *all = mem_new(ranks, bytes);
-    struct range *room = mem_new(ranks * most, sizeof *room);
+    struct range *space = mem_new(ranks * most, sizeof *space);
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < e->model->units; i++) {
@@ -136,12 +136,12 @@ int engine_audit(struct engine *e, struct err *err)
             memcpy(mine->range, h->range, (size_t)h->ranges * sizeof *h->range);
             rc = world_allgather(e->world, mine, (int64_t)bytes, all, err);
             if (rc == 0) /* the same on all ranks */
-                rc = audit_state(e, i, state, letter[state], all, bytes, room, err);
+                rc = audit_state(e, i, state, letter[state], all, bytes, space, err);
         }
     }
     mem_free(mine);
     mem_free(all);
-    mem_free(room);
+    mem_free(space);
     return rc;
 }
 

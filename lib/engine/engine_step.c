@@ -193,7 +193,7 @@ int engine_evaluate(struct engine *e, engine_batch batch, void *arg, int micros,
     }
     *loss = run.loss;
     e->record.on = traced;
-    engine_settle(e);
+    engine_wait_compute(e);
     return rc ? rc : engine_device_state(e, err);
 }
 
@@ -221,7 +221,7 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
     int rc =
         engine_run(e, engine_list(e, early ? ENGINE_EARLY : ENGINE_STEPS, e->step.shape.micros),
                    &run, err);
-    engine_settle(e);
+    engine_wait_compute(e);
     engine_trace_end(e);
     report->step_s = e->record.end_s - e->record.start_s;
     for (int lane = 0; lane < STEP_COMPUTE; lane++)

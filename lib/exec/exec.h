@@ -71,7 +71,7 @@ enum exec_kind { EXEC_SEND, EXEC_RECV, EXEC_LOCAL };
 struct exec_row {
     enum exec_kind kind;
     int lane, peer, step;
-    int room;   /* the slot sent, or written */
+    int slot;   /* the slot sent, or written */
     int source; /* local: the slot that is read; else the sender's slot */
     enum schedule_op op;
     int wrote, read;  /* own rows before that write, read the slot */
@@ -97,7 +97,7 @@ struct exec_span { /* a chunk of a coded gather: element offsets in `in` and `ou
 };
 
 struct exec_rows {
-    int rows, selves, spans, rooms, ranks;
+    int rows, selves, spans, slots, ranks;
     int lanes; /* of the schedule: as many on every rank */
     enum dtype type;
     enum dtype_op redop;

@@ -38,12 +38,12 @@ static char *spot(const struct exec_mpi_handle *h, struct exec_spot s)
 /* The rule of execution: what must have happened before a row may touch its slots. */
 static int may_go(const struct exec_mpi_handle *h, const struct exec_row *row)
 {
-    if (h->finished < row->after || h->writes[row->room] != row->wrote ||
+    if (h->finished < row->after || h->writes[row->slot] != row->wrote ||
         !exec_stage_has(h, row))
         return 0;
     if (row->kind == EXEC_LOCAL && h->writes[row->source] != row->source_wrote)
         return 0;
-    return row->kind == EXEC_SEND || h->reads[row->room] == row->read;
+    return row->kind == EXEC_SEND || h->reads[row->slot] == row->read;
 }
 
 static int message_may_go(const struct exec_mpi_handle *h, const struct exec_queue *q,
@@ -59,7 +59,7 @@ static void finish(struct exec_mpi_handle *h, const struct exec_row *row)
 {
     if (row->kind != EXEC_SEND) {
         exec_stage_wrote(h, row->to, row->bytes);
-        h->writes[row->room]++;
+        h->writes[row->slot]++;
         h->arrived_bytes += row->wire_bytes;
     }
     if (row->kind != EXEC_RECV)
@@ -207,7 +207,7 @@ static int poll_eager_send(struct exec_mpi_handle *h, struct exec_queue *q)
     int first = q->passed;
     while (q->passed < q->count && may_go(h, exec_queue_row(h, q, q->passed))) {
         const struct exec_row *row = exec_queue_row(h, q, q->passed);
-        memcpy(exec_shared_room(h, q, q->passed), spot(h, row->from), (size_t)row->bytes);
+        memcpy(exec_shared_space(h, q, q->passed), spot(h, row->from), (size_t)row->bytes);
         finish(h, row);
         q->passed++;
     }
@@ -310,8 +310,8 @@ int exec_mpi_start(void *handle, struct err *err)
     h->residual = h->next_residual;
     if (exec_shared_publish(h, err))
         return -1;
-    memset(h->writes, 0, (size_t)h->rows.rooms * sizeof(int));
-    memset(h->reads, 0, (size_t)h->rows.rooms * sizeof(int));
+    memset(h->writes, 0, (size_t)h->rows.slots * sizeof(int));
+    memset(h->reads, 0, (size_t)h->rows.slots * sizeof(int));
     h->finished = 0;
     h->arrived_bytes = 0;
     for (int i = 0; i < h->queues; i++)
@@ -426,8 +426,8 @@ int exec_mpi_prepare(struct exec_mpi *x, struct exec_rows *rows, struct exec_mpi
     h->rows = *rows;
     *rows = (struct exec_rows){0};
     h->comm = x->world->mpi->data;
-    h->writes = mem_new((size_t)h->rows.rooms, sizeof(int));
-    h->reads = mem_new((size_t)h->rows.rooms, sizeof(int));
+    h->writes = mem_new((size_t)h->rows.slots, sizeof(int));
+    h->reads = mem_new((size_t)h->rows.slots, sizeof(int));
     exec_queues_make(h);
     rc = exec_shared_open(h, err);
     if (rc == 0) {

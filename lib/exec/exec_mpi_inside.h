@@ -120,7 +120,7 @@ int exec_shared_publish(struct exec_mpi_handle *h, struct err *err);
 const char *exec_shared_source(const struct exec_mpi_handle *h, const struct exec_queue *q,
                                int at);
 /* Where row `at` of a sending queue with slots of its own is put for the receiver. */
-char *exec_shared_room(const struct exec_mpi_handle *h, const struct exec_queue *q, int at);
+char *exec_shared_space(const struct exec_mpi_handle *h, const struct exec_queue *q, int at);
 
 /* The stage functions do nothing for a handle without a stage, whose data is always present. */
 void exec_stage_start(struct exec_mpi_handle *h);

@@ -46,7 +46,7 @@ void exec_native_close(struct exec_native *n);
 int exec_native_run(struct exec_native *n, const void *in, void *out, struct err *err);
 /* The MPI library and its version, "Open MPI v4.1.4": what it says of itself, as far as a comma
  * or the end of a line; printable, at most room - 1 characters. */
-void exec_native_library(char *text, int room);
+void exec_native_library(char *text, int slot);
 /* The block of a rank. */
 void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t *hi);
 

@@ -30,7 +30,7 @@ void exec_queues_make(struct exec_mpi_handle *h)
 {
     const struct exec_rows *r = &h->rows;
     int *queue_of = mem_new((size_t)r->rows, sizeof(int));
-    size_t room = 0;
+    size_t space = 0;
 
     for (int i = 0; i < r->rows; i++) {
         const struct exec_row *row = &r->row[i];
@@ -40,7 +40,7 @@ void exec_queues_make(struct exec_mpi_handle *h)
             q = (q + 1) % h->queues;
         if (n == h->queues) {
             q = h->queues++;
-            h->queue = mem_grow(h->queue, &room, (size_t)h->queues, sizeof *h->queue);
+            h->queue = mem_grow(h->queue, &space, (size_t)h->queues, sizeof *h->queue);
             h->queue[q] =
                 (struct exec_queue){.kind = row->kind, .lane = row->lane, .peer = row->peer};
         }

@@ -28,20 +28,20 @@ static int64_t eager_bytes(const struct exec_mpi_handle *h, const struct exec_qu
     int64_t sum = 0;
 
     for (int i = 0; i < q->count && sum <= EAGER_BYTES_MAX; i++)
-        sum += arena_room(exec_queue_row(h, q, i)->bytes);
+        sum += arena_space(exec_queue_row(h, q, i)->bytes);
     return sum <= EAGER_BYTES_MAX ? sum : 0;
 }
 
 static int64_t pair_bytes(int count)
 {
-    return arena_room((int64_t)sizeof(struct exec_pair) +
-                      count * (int64_t)sizeof(struct exec_spot));
+    return arena_space((int64_t)sizeof(struct exec_pair) +
+                       count * (int64_t)sizeof(struct exec_spot));
 }
 
 static int64_t head_bytes(int entries)
 {
-    return arena_room((int64_t)sizeof(struct exec_head) +
-                      entries * (int64_t)sizeof(struct exec_entry));
+    return arena_space((int64_t)sizeof(struct exec_head) +
+                       entries * (int64_t)sizeof(struct exec_entry));
 }
 
 static struct exec_entry *entries_of(char *part)
@@ -112,7 +112,7 @@ int exec_shared_open(struct exec_mpi_handle *h, struct err *err)
         if (q->lane >= lanes)
             lanes = q->lane + 1;
     }
-    bytes += head_bytes(entries) + arena_room(h->rows.scratch_bytes);
+    bytes += head_bytes(entries) + arena_space(h->rows.scratch_bytes);
     if (world_share_open(w, bytes, &h->share, err))
         return -1;
     /* This rank's part: the sending pairs and what each row of theirs reads. */
@@ -127,13 +127,13 @@ int exec_shared_open(struct exec_mpi_handle *h, struct err *err)
         q->pair = (struct exec_pair *)(void *)(part + at);
         at += pair_bytes(q->count);
         q->pair->eager_bytes = eager_bytes(h, q);
-        int64_t room = at;
+        int64_t slot = at;
         for (int n = 0; n < q->count; n++) {
             const struct exec_row *row = exec_queue_row(h, q, n);
             q->pair->from[n] = row->from;
             if (q->pair->eager_bytes)
-                q->pair->from[n] = (struct exec_spot){(enum exec_where)EXEC_EAGER, room};
-            room += arena_room(row->bytes);
+                q->pair->from[n] = (struct exec_spot){(enum exec_where)EXEC_EAGER, slot};
+            slot += arena_space(row->bytes);
         }
         at += 2 * q->pair->eager_bytes;
     }
@@ -179,7 +179,7 @@ const char *exec_shared_source(const struct exec_mpi_handle *h, const struct exe
     return base + head->base[from.where] + from.at;
 }
 
-char *exec_shared_room(const struct exec_mpi_handle *h, const struct exec_queue *q, int at)
+char *exec_shared_space(const struct exec_mpi_handle *h, const struct exec_queue *q, int at)
 {
     return h->share.base[h->x->world->node_rank] + q->pair->from[at].at +
            h->starts % 2 * q->pair->eager_bytes;

@@ -74,15 +74,15 @@ void exec_nccl_abort_all(const ncclComm_t *comm, int n)
 /* Aborts the communicators of all tracks. */
 static void abort_tracks(struct exec_nccl *x)
 {
-    ncclComm_t gone[TURN_TRACKS_MOST] = {NULL}, late[TURN_TRACKS_MOST] = {NULL};
+    ncclComm_t aborted[TURN_TRACKS_MOST] = {NULL}, late[TURN_TRACKS_MOST] = {NULL};
     int more = 0;
 
     for (int t = 0; t < x->tracks; t++)
-        gone[t] = x->track[t].comm;
-    exec_nccl_abort_all(gone, x->tracks);
+        aborted[t] = x->track[t].comm;
+    exec_nccl_abort_all(aborted, x->tracks);
     /* NCCL may have filled in a child until its parent was gone. */
     for (int t = 0; t < x->tracks; t++) {
-        late[t] = x->track[t].comm == gone[t] ? NULL : x->track[t].comm;
+        late[t] = x->track[t].comm == aborted[t] ? NULL : x->track[t].comm;
         more |= late[t] != NULL;
         x->track[t].comm = NULL;
         x->track[t].registered = NULL;
@@ -93,7 +93,7 @@ static void abort_tracks(struct exec_nccl *x)
 
 int exec_nccl_fail(struct exec_nccl *x, struct err *err)
 {
-    int own = !err->told;
+    int own = !err->has_rank;
 
     if (x->failed) {
         *err = x->failure;
@@ -101,7 +101,7 @@ int exec_nccl_fail(struct exec_nccl *x, struct err *err)
     }
     if (own)
         err_prefix(err, "rank %d: ", x->rank);
-    err->told = 1;
+    err->has_rank = 1;
     if (x->tell) /* a rank that is told leaves, and does not come to the agreement */
         err->code = ERR_PEER;
     x->failed = 1;
@@ -159,8 +159,8 @@ static int refused(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const 
     return exec_nccl_fail(x, err);
 }
 
-int exec_nccl_settle(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const char *call,
-                     struct err *err, const char *place, ...)
+int exec_nccl_drain(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const char *call,
+                    struct err *err, const char *place, ...)
 {
     double since = tick_now_s();
     char where[160];
@@ -246,13 +246,13 @@ static int make_comms(struct exec_nccl *x, const struct exec_nccl_options *o, st
     if (name.rc != ncclSuccess)
         return refused(x, NULL, (ncclResult_t)name.rc, "ncclGetUniqueId", "at rank 0", err);
     ncclResult_t rc = ncclCommInitRankConfig(comm, x->ranks, name.id, x->rank, &config);
-    if (exec_nccl_settle(x, *comm, rc, "ncclCommInitRankConfig", err, "for track 0"))
+    if (exec_nccl_drain(x, *comm, rc, "ncclCommInitRankConfig", err, "for track 0"))
         return -1;
     for (int t = 1; t < x->tracks; t++) {
         ncclComm_t parent = x->track[0].comm, *child = &x->track[t].comm;
         rc = ncclCommSplit(parent, 0, x->rank, child, &config);
-        if (exec_nccl_settle(x, parent, rc, "ncclCommSplit", err, "for track %d", t) ||
-            exec_nccl_settle(x, *child, ncclSuccess, "ncclCommSplit", err, "for track %d", t))
+        if (exec_nccl_drain(x, parent, rc, "ncclCommSplit", err, "for track %d", t) ||
+            exec_nccl_drain(x, *child, ncclSuccess, "ncclCommSplit", err, "for track %d", t))
             return -1;
     }
     return 0;
@@ -346,8 +346,8 @@ static void close_comm(struct exec_nccl *x, struct exec_track *t)
         return;
     if (t->registered)
         (void)ncclCommDeregister(t->comm, t->registered);
-    if (exec_nccl_settle(x, t->comm, ncclCommFinalize(t->comm), "ncclCommFinalize", &ignored,
-                         "at the end") == 0)
+    if (exec_nccl_drain(x, t->comm, ncclCommFinalize(t->comm), "ncclCommFinalize", &ignored,
+                        "at the end") == 0)
         (void)ncclCommDestroy(t->comm);
     t->comm = NULL;
 }
@@ -384,7 +384,7 @@ void exec_nccl_abort(struct exec_nccl *x)
     if (x->failed)
         return;
     err_set(&x->failure, ERR_PEER, "rank %d: the communicators were aborted", x->rank);
-    x->failure.told = 1;
+    x->failure.has_rank = 1;
     x->failed = 1;
     abort_tracks(x);
 }

@@ -70,8 +70,8 @@ struct exec_nccl_handle {
  * Waits until NCCL has taken in what `call` asked of comm and answered with rc; err says call
  * and place, which are printed like a format.  Fails the executor, as all below do.
  */
-int exec_nccl_settle(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const char *call,
-                     struct err *err, const char *place, ...)
+int exec_nccl_drain(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const char *call,
+                    struct err *err, const char *place, ...)
     __attribute__((format(printf, 6, 7)));
 /* Whether a communicator has failed meanwhile, or another rank has said that it has. */
 int exec_nccl_healthy(struct exec_nccl *x, struct err *err);

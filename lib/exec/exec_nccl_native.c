@@ -28,12 +28,12 @@ static int split(struct exec_nccl_native *n, int color, int key, ncclComm_t *out
 
     config.blocking = 0;
     ncclResult_t rc = ncclCommSplit(parent, color, key, out, &config);
-    if (exec_nccl_settle(n->x, parent, rc, "ncclCommSplit", err, "for NCCL's own collectives"))
+    if (exec_nccl_drain(n->x, parent, rc, "ncclCommSplit", err, "for NCCL's own collectives"))
         return -1;
     return color == NCCL_SPLIT_NOCOLOR
                ? 0
-               : exec_nccl_settle(n->x, *out, ncclSuccess, "ncclCommSplit", err,
-                                  "for NCCL's own collectives");
+               : exec_nccl_drain(n->x, *out, ncclSuccess, "ncclCommSplit", err,
+                                 "for NCCL's own collectives");
 }
 
 static int make_levels(struct exec_nccl_native *n, const struct groups *groups, struct err *err)
@@ -95,8 +95,8 @@ void exec_nccl_native_close(struct exec_nccl_native *n)
     all[rails + 1] = n->all;
     for (int i = 0; i < rails + 2; i++) {
         if (n->x->failed || !all[i] ||
-            exec_nccl_settle(n->x, all[i], ncclCommFinalize(all[i]), "ncclCommFinalize",
-                             &ignored, "at the end"))
+            exec_nccl_drain(n->x, all[i], ncclCommFinalize(all[i]), "ncclCommFinalize",
+                            &ignored, "at the end"))
             continue;
         (void)ncclCommDestroy(all[i]);
         all[i] = NULL;
@@ -184,7 +184,7 @@ static ncclResult_t inside(struct exec_nccl_native *n, const char *in, char *out
 static int settle(struct exec_nccl_native *n, ncclComm_t comm, ncclResult_t rc,
                   const char *call, struct err *err)
 {
-    return exec_nccl_settle(n->x, comm, rc, call, err, "of NCCL's own collectives");
+    return exec_nccl_drain(n->x, comm, rc, call, err, "of NCCL's own collectives");
 }
 
 static int two_levels(struct exec_nccl_native *n, const char *in, char *out,

@@ -30,8 +30,8 @@ static int meet(struct exec_nccl_handle *h, int track, struct err *err)
     rc = rc == ncclSuccess ? end : rc;
     if (peer < 0)
         return 0;
-    return exec_nccl_settle(x, t->comm, rc, "ncclGroupEnd", err,
-                            "at the first message on track %d, with rank %d", track, peer);
+    return exec_nccl_drain(x, t->comm, rc, "ncclGroupEnd", err,
+                           "at the first message on track %d, with rank %d", track, peer);
 }
 
 static int meet_all(struct exec_nccl_handle *h, struct err *err)

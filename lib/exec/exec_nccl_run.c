@@ -71,8 +71,8 @@ static int move(struct exec_nccl_handle *h, int turn, struct err *err)
         call = "ncclGroupEnd";
         rc = end;
     }
-    if (exec_nccl_settle(x, comm, rc, call, err, "in step %d, track %d, with rank %d", t->step,
-                         t->track, peer))
+    if (exec_nccl_drain(x, comm, rc, call, err, "in step %d, track %d, with rank %d", t->step,
+                        t->track, peer))
         return -1;
     device_record(queue, h->done[2 * turn + TURN_MOVES]);
     return 0;

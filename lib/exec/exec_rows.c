@@ -37,36 +37,36 @@ struct counts {
     int after, barriers; /* own rows before the last barrier passed, and barriers passed */
 };
 
-static int64_t elems_of(const struct counts *n, int room)
+static int64_t elems_of(const struct counts *n, int slot)
 {
-    return n->p->elems[room % n->p->chunks];
+    return n->p->elems[slot % n->p->chunks];
 }
 
-static struct exec_spot accumulator(struct exec_rows *r, struct counts *n, int room)
+static struct exec_spot accumulator(struct exec_rows *r, struct counts *n, int slot)
 {
     int64_t size = r->elem_bytes;
 
-    if (room < n->p->chunks && n->p->out_at[room] >= 0)
-        return (struct exec_spot){EXEC_OUT, n->p->out_at[room] * size};
-    if (n->scratch_at[room] < 0) {
-        n->scratch_at[room] = r->scratch_bytes;
-        r->scratch_bytes += elems_of(n, room) * size;
+    if (slot < n->p->chunks && n->p->out_at[slot] >= 0)
+        return (struct exec_spot){EXEC_OUT, n->p->out_at[slot] * size};
+    if (n->scratch_at[slot] < 0) {
+        n->scratch_at[slot] = r->scratch_bytes;
+        r->scratch_bytes += elems_of(n, slot) * size;
     }
-    return (struct exec_spot){EXEC_SCRATCH, n->scratch_at[room]};
+    return (struct exec_spot){EXEC_SCRATCH, n->scratch_at[slot]};
 }
 
 /* Finds the spot that a send or a first add reads: `in` while nothing was written there. */
-static int current(struct exec_rows *r, struct counts *n, int room, struct exec_spot *out,
+static int current(struct exec_rows *r, struct counts *n, int slot, struct exec_spot *out,
                    struct err *err)
 {
-    if (n->writes[room]) {
-        *out = accumulator(r, n, room);
+    if (n->writes[slot]) {
+        *out = accumulator(r, n, slot);
         return 0;
     }
-    if (room >= n->p->chunks || n->p->in_at[room] < 0)
+    if (slot >= n->p->chunks || n->p->in_at[slot] < 0)
         return err_set(err, ERR_MISMATCH,
-                       "the schedule reads chunk %d, which is not in the input", room);
-    *out = (struct exec_spot){EXEC_IN, n->p->in_at[room] * r->elem_bytes};
+                       "the schedule reads chunk %d, which is not in the input", slot);
+    *out = (struct exec_spot){EXEC_IN, n->p->in_at[slot] * r->elem_bytes};
     return 0;
 }
 
@@ -76,30 +76,30 @@ static int add_row(struct exec_rows *r, const struct schedule_row *row, int rank
     enum exec_kind kind = row->src != rank   ? EXEC_RECV
                           : row->dst != rank ? EXEC_SEND
                                              : EXEC_LOCAL;
-    int room = kind == EXEC_SEND ? row->chunk : row->into;
+    int slot = kind == EXEC_SEND ? row->chunk : row->into;
     struct exec_row *new = &r->row[r->rows];
 
     *new = (struct exec_row){.kind = kind,
                              .lane = row->lane,
                              .peer = kind == EXEC_SEND ? row->dst : row->src,
                              .step = row->step,
-                             .room = room,
+                             .slot = slot,
                              .source = row->chunk,
                              .op = row->op,
-                             .wrote = n->writes[room],
-                             .read = n->reads[room],
+                             .wrote = n->writes[slot],
+                             .read = n->reads[slot],
                              .source_wrote = n->writes[row->chunk],
                              .after = n->after,
                              .residual = -1,
-                             .bytes = elems_of(n, room) * r->elem_bytes};
+                             .bytes = elems_of(n, slot) * r->elem_bytes};
     new->wire_bytes = new->bytes;
     if (kind != EXEC_RECV && current(r, n, row->chunk, &new->from, err))
         return -1;
-    if (kind != EXEC_SEND && row->op == SCHEDULE_ADD && current(r, n, room, &new->base, err))
+    if (kind != EXEC_SEND && row->op == SCHEDULE_ADD && current(r, n, slot, &new->base, err))
         return -1;
     if (kind != EXEC_SEND) {
-        new->to = accumulator(r, n, room);
-        n->writes[room]++;
+        new->to = accumulator(r, n, slot);
+        n->writes[slot]++;
     }
     if (kind != EXEC_RECV)
         n->reads[row->chunk]++;
@@ -126,15 +126,15 @@ static void add_traffic(struct exec_rows *r, const struct groups *g, int rank)
  */
 static void mark_complete(struct exec_rows *r, const struct schedule *s)
 {
-    char *later = mem_new((size_t)r->rooms, 1);
+    char *later = mem_new((size_t)r->slots, 1);
 
     for (int i = r->rows - 1; i >= 0; i--) {
         struct exec_row *row = &r->row[i];
         if (row->step >= s->gather_step)
             continue;
         if (row->kind != EXEC_SEND) {
-            row->complete = row->op == SCHEDULE_ADD && !later[row->room];
-            later[row->room] = 1;
+            row->complete = row->op == SCHEDULE_ADD && !later[row->slot];
+            later[row->slot] = 1;
         }
         if (row->kind != EXEC_RECV)
             later[row->source] = 1;
@@ -183,7 +183,7 @@ static int check_code(const struct exec_places *p, const struct schedule *s, str
 int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
                    const struct exec_places *p, struct err *err)
 {
-    struct exec_rows new = {.rooms = p->chunks * (1 + s->planes),
+    struct exec_rows new = {.slots = p->chunks * (1 + s->planes),
                             .ranks = s->groups.ranks,
                             .lanes = s->lanes,
                             .type = p->type,
@@ -191,12 +191,12 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
                             .elem_bytes = p->elem_bytes,
                             .combine = p->combine,
                             .combine_arg = p->combine_arg};
-    size_t rooms = (size_t) new.rooms;
+    size_t slots = (size_t) new.slots;
     int64_t size = new.elem_bytes;
     struct counts n = {p,
-                       mem_new(rooms, sizeof(int)),
-                       mem_new(rooms, sizeof(int)),
-                       mem_new(rooms, sizeof(int64_t)),
+                       mem_new(slots, sizeof(int)),
+                       mem_new(slots, sizeof(int)),
+                       mem_new(slots, sizeof(int64_t)),
                        0,
                        0};
     int rc = check_code(p, s, err);
@@ -205,7 +205,7 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
     int coded = p->coded && s->groups.count > 1 && s->phases & across && s->planes == 0;
 
     assert(p->chunks == s->chunks);
-    for (int c = 0; c < new.rooms; c++) {
+    for (int c = 0; c < new.slots; c++) {
         int64_t bytes = elems_of(&n, c) * size;
         new.most_bytes = bytes > new.most_bytes ? bytes : new.most_bytes;
         n.scratch_at[c] = -1;

@@ -85,7 +85,7 @@ static void make_waits(struct reach *s, int point, const int *need)
         if (latest < 0)
             break;
         assert(latest < point);
-        h->wait = mem_grow(h->wait, &h->waits_room, (size_t)h->waits + 1, sizeof *h->wait);
+        h->wait = mem_grow(h->wait, &h->waits_space, (size_t)h->waits + 1, sizeof *h->wait);
         h->wait[h->waits++] = latest;
         raise_all(seen, s->seen + (int64_t)latest * s->queues, s->queues);
     }
@@ -115,9 +115,9 @@ static void reach_turn(struct reach *s, int t)
             raise_to(s, s->behind, s->ends[s->upto]);
         if (row->after)
             raise_all(need, s->behind, s->queues);
-        raise_to(s, need, s->wrote[row->room]);
+        raise_to(s, need, s->wrote[row->slot]);
         if (row->kind != EXEC_SEND)
-            raise_all(need, s->read + (int64_t)row->room * s->queues, s->queues);
+            raise_all(need, s->read + (int64_t)row->slot * s->queues, s->queues);
         if (row->kind == EXEC_LOCAL)
             raise_to(s, need, s->wrote[row->source]);
         adds |= turn_lands(row) && turn_travels(row);
@@ -139,7 +139,7 @@ static void reach_turn(struct reach *s, int t)
         int point = 2 * t + (turn_lands(row) ? TURN_LANDS : TURN_MOVES);
         s->ends[at] = point;
         if (row->kind != EXEC_SEND)
-            s->wrote[row->room] = point;
+            s->wrote[row->slot] = point;
         if (row->kind != EXEC_RECV)
             s->read[(int64_t)row->source * s->queues + queue_of(h, point)] = point;
     }
@@ -158,7 +158,7 @@ static int *none(int64_t n)
 static void make_turns(struct turns *h)
 {
     const struct exec_rows *r = h->rows;
-    size_t room = 0;
+    size_t slot = 0;
     int put = 0;
 
     h->order = mem_new((size_t)r->rows, sizeof *h->order);
@@ -172,7 +172,7 @@ static void make_turns(struct turns *h)
                     h->order[put++] = i;
             if (put == first)
                 continue;
-            h->turn = mem_grow(h->turn, &room, (size_t)h->turns + 1, sizeof *h->turn);
+            h->turn = mem_grow(h->turn, &slot, (size_t)h->turns + 1, sizeof *h->turn);
             struct turn *t = &h->turn[h->turns++];
             *t = (struct turn){.track = track,
                                .step = r->row[from].step,
@@ -253,8 +253,8 @@ void turns_init(struct turns *t, const struct exec_rows *rows, int tracks)
                       .queues = q,
                       .seen = none((int64_t)t->turns * 2 * q),
                       .ends = none(rows->rows),
-                      .wrote = none(rows->rooms),
-                      .read = none((int64_t)rows->rooms * q),
+                      .wrote = none(rows->slots),
+                      .read = none((int64_t)rows->slots * q),
                       .need = none(2 * q),
                       .behind = none(q)};
     for (int i = 0; i < TURN_TRACKS_MOST * TURN_SLOTS; i++)

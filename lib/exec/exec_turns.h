@@ -46,7 +46,7 @@ struct turns {
     int64_t *slot_at; /* [rows] where in scratch an add arrives first */
     int *wait;
     int waits;
-    size_t waits_room;
+    size_t waits_space;
     int first[TURN_QUEUES_MOST], last[TURN_QUEUES_MOST]; /* points of a queue, or -1 */
     int64_t scratch_bytes;                               /* the rows' own, then the slots */
 };

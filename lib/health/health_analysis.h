@@ -40,7 +40,7 @@ struct health_ends {
     const void *rules;
     /* Samples, by health_ends_add; owned. */
     int samples;
-    size_t sample_room;
+    size_t sample_space;
     struct health_ends_sample {
         int end[2]; /* source, destination */
         double value;
@@ -55,7 +55,7 @@ struct health_ends {
     int *first[2]; /* [ends + 1] where the end's places begin */
     int *place[2]; /* samples */
     struct health_met *met;
-    double *room; /* [samples] */
+    double *space; /* [samples] */
     double peers[2];
 };
 

@@ -61,7 +61,7 @@ int health_report(const struct health_data *d, struct health_verdict *v,
         health_verdict_addf(v, HEALTH_UNKNOWN, HC_NO_CHECK, -1,
                             "every check of level %s is disabled", health_levels[d->level]);
     if (m)
-        health_settle(m, d, v, o, t.measured, &t.news);
+        health_reconcile(m, d, v, o, t.measured, &t.news);
     const int speaks = !m || !o->notify || t.news.changed || t.news.due;
     const int draws = o->svg && strcmp(o->svg, "-") == 0;
     if (o->prom)
@@ -75,7 +75,7 @@ int health_report(const struct health_data *d, struct health_verdict *v,
     }
     /* Remembered before it is printed: a state that cannot be written were a second answer. */
     if (rc == 0 && m && speaks)
-        health_settle_printed(m, v, d->when_s);
+        health_reconcile_printed(m, v, d->when_s);
     if (rc == 0 && m)
         rc = health_store_write(&health_memory_store, m, m->path, 1, err);
     if (rc == 0 && draws)

@@ -61,7 +61,7 @@ static const struct health_kind kinds[] = {{.key = "path",
                                            {.key = "host",
                                             .list = "ports",
                                             .field = port_fields,
-                                            HEALTH_ITEMS(B, port, hosts, room),
+                                            HEALTH_ITEMS(B, port, hosts, space),
                                             .most = 1 << 20,
                                             .unique = 1},
                                            {0}};

@@ -21,7 +21,7 @@ struct health_baseline {
         double spread[2]; /* robust deviation of one sample, as a part of Bps */
         double latency_s; /* 0: not measured */
     } * port;             /* [hosts], owned */
-    size_t room;
+    size_t space;
     HEALTH_LIST(struct health_ratio, paths); /* owned */
     double path_ratio[HEALTH_PATHS];         /* the same by class; 0: none was measured */
 };

@@ -19,10 +19,10 @@ enum {
     GATHER_LEAST = 4096 /* bytes from each rank */
 };
 
-/* Runs that so many turns come to: most of them once more, to open connections; two to size. */
-#define RUNS(turns) (2 * (int64_t)(turns) + 2)
+/* Runs that so many rounds come to: most of them once more, to open connections; two to size. */
+#define RUNS(rounds) (2 * (int64_t)(rounds) + 2)
 /* And with those of the confirmation, and one for all hosts at once. */
-#define ALL_RUNS(turns) (RUNS(turns) + 2 * HEALTH_AGAIN + 1)
+#define ALL_RUNS(rounds) (RUNS(rounds) + 2 * HEALTH_AGAIN + 1)
 
 /* A stream's time: long compared with the naps of a waiting rank (100 us), a time slice (4 ms).
  */
@@ -31,13 +31,13 @@ static const double round_s = 0.06;
  * and nothing makes them quicker. */
 static const double pings_s = 0.01;
 
-struct health_turn {
+struct health_round {
     int *dst; /* [hosts], owned */
     struct probe_round round;
     int fresh; /* has not run: its first run opens connections and is not entered */
 };
 
-struct tally { /* a rank's report of a turn */
+struct round_report { /* a rank's report of a round */
     double host_Bps, rank_Bps, took_s;
     int64_t wrong, gpu_wrong[2];
     int over; /* rank 0's counts: the time is over */
@@ -57,15 +57,15 @@ static int went(struct health_campaign *t, int rc, const struct err *err)
     return 0;
 }
 
-static int fit_cap(struct health_campaign *t, int turns, int64_t cap_bytes, struct err *err)
+static int fit_cap(struct health_campaign *t, int rounds, int64_t cap_bytes, struct err *err)
 {
-    int64_t least = (int64_t)PROBE_BYTES_LEAST * RUNS(turns);
-    int64_t each = cap_bytes / ALL_RUNS(turns);
+    int64_t least = (int64_t)PROBE_BYTES_LEAST * RUNS(rounds);
+    int64_t each = cap_bytes / ALL_RUNS(rounds);
 
     t->left = INT64_MAX;
     if (cap_bytes == 0)
         return 0;
-    if (each < PROBE_BYTES_LEAST) /* turns that do not fit are reported as missing */
+    if (each < PROBE_BYTES_LEAST) /* rounds that do not fit are reported as missing */
         each = PROBE_BYTES_LEAST;
     if (t->bytes > each)
         t->bytes = each;
@@ -109,7 +109,7 @@ static int64_t ring_bytes(const struct health_campaign *t)
     return each < t->bytes ? each : t->bytes;
 }
 
-int health_campaign_open(struct health_campaign *t, int turns, int64_t cap_bytes,
+int health_campaign_open(struct health_campaign *t, int rounds, int64_t cap_bytes,
                          struct err *err)
 {
     struct world *w = t->world;
@@ -128,12 +128,12 @@ int health_campaign_open(struct health_campaign *t, int turns, int64_t cap_bytes
     *t->where = "connecting";
     health_kernel_open(&t->kernel);
     int rc = probe_size(w, &hosts, round_s, &t->bytes, err);
-    rc = rc ? rc : fit_cap(t, turns, cap_bytes, err);
-    if (rc == 0) { /* room of a rank for a turn, and for what all hosts give around a ring */
+    rc = rc ? rc : fit_cap(t, rounds, cap_bytes, err);
+    if (rc == 0) { /* room of a rank for a round, and for what all hosts give around a ring */
         int count = w->groups.count;
-        int64_t turn = probe_shift_room(&w->groups, t->bytes),
-                ring = probe_ring_room(count, gather_bytes(t, 0, count, t->bytes));
-        rc = probe_open(&t->probe, w, turn > ring ? turn : ring, err);
+        int64_t round = probe_shift_space(&w->groups, t->bytes),
+                ring = probe_ring_space(count, gather_bytes(t, 0, count, t->bytes));
+        rc = probe_open(&t->probe, w, round > ring ? round : ring, err);
         t->opened = rc == 0;
     }
     if (t->opened && w->node_rank == 0) {
@@ -147,45 +147,45 @@ int health_campaign_open(struct health_campaign *t, int turns, int64_t cap_bytes
 
 void health_campaign_close(struct health_campaign *t)
 {
-    for (int i = 0; i < t->turns; i++) {
-        mem_free(t->turn[i].dst);
+    for (int i = 0; i < t->rounds; i++) {
+        mem_free(t->round[i].dst);
         if (!t->stalled)
-            probe_free(&t->turn[i].round);
+            probe_free(&t->round[i].round);
     }
-    mem_free(t->turn);
+    mem_free(t->round);
     if (t->opened && !t->stalled)
         probe_close(&t->probe);
     health_kernel_close(&t->kernel);
     t->world->deadline_s = t->before_s;
 }
 
-/* ---- turns ---- */
+/* ---- rounds ---- */
 
-/* The turn's number, made ready if it is new. */
-static int ready_turn(struct health_campaign *t, const int *dst, int *number, struct err *err)
+/* The round's number, made ready if it is new. */
+static int ready_round(struct health_campaign *t, const int *dst, int *number, struct err *err)
 {
     const struct groups *g = hosts_of(t);
     const size_t bytes = (size_t)g->count * sizeof *dst;
-    struct health_turn new = {.fresh = 1};
+    struct health_round new = {.fresh = 1};
 
-    for (*number = 0; *number < t->turns; ++*number)
-        if (memcmp(t->turn[*number].dst, dst, bytes) == 0)
+    for (*number = 0; *number < t->rounds; ++*number)
+        if (memcmp(t->round[*number].dst, dst, bytes) == 0)
             return 0;
     struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
     int rc =
-        probe_prepare(&t->probe, flow, probe_turn(g, dst, t->bytes, flow), &new.round, err);
+        probe_prepare(&t->probe, flow, probe_exchange(g, dst, t->bytes, flow), &new.round, err);
     mem_free(flow);
     if (rc)
         return -1;
     new.dst = mem_new((size_t)g->count, sizeof *new.dst);
     memcpy(new.dst, dst, bytes);
-    t->turn = mem_grow(t->turn, &t->room, (size_t)t->turns + 1, sizeof *t->turn);
-    t->turn[t->turns++] = new;
+    t->round = mem_grow(t->round, &t->space, (size_t)t->rounds + 1, sizeof *t->round);
+    t->round[t->rounds++] = new;
     return 0;
 }
 
 /* A GPU's wrong words count for itself, not for the stream that carried them. */
-static void enter_gpus(struct health_campaign *t, const struct tally *all)
+static void enter_gpus(struct health_campaign *t, const struct round_report *all)
 {
     for (int i = 0; i < t->data->gpus.count; i++)
         for (int way = 0; way < 2; way++)
@@ -193,7 +193,8 @@ static void enter_gpus(struct health_campaign *t, const struct tally *all)
 }
 
 /* Into a host, beyond those that were wrong when the other one sent them. */
-static void enter_wrong(struct health_campaign *t, const struct tally *all, int src, int dst)
+static void enter_wrong(struct health_campaign *t, const struct round_report *all, int src,
+                        int dst)
 {
     const struct groups *g = hosts_of(t);
     int64_t words = 0;
@@ -206,8 +207,8 @@ static void enter_wrong(struct health_campaign *t, const struct tally *all, int 
         health_data_add_wrong(t->data, src, dst, words);
 }
 
-static void enter(struct health_campaign *t, const struct health_turn *turn,
-                  enum health_stage stage, const struct tally *all, int counts)
+static void enter(struct health_campaign *t, const struct health_round *round,
+                  enum health_stage stage, const struct round_report *all, int counts)
 {
     const struct groups *g = hosts_of(t);
     int *from = mem_new((size_t)g->count, sizeof *from);
@@ -215,8 +216,8 @@ static void enter(struct health_campaign *t, const struct health_turn *turn,
     for (int k = 0; k < g->count; k++)
         from[k] = -1;
     for (int k = 0; k < g->count; k++)
-        if (turn->dst[k] >= 0)
-            from[turn->dst[k]] = k;
+        if (round->dst[k] >= 0)
+            from[round->dst[k]] = k;
     enter_gpus(t, all);
     for (int i = 0; i < g->ranks; i++) { /* data count them host by host, wherever they are */
         int r = g->rank[i], to = g->group_of[r], src = from[to], sender = -1;
@@ -238,67 +239,67 @@ static void enter(struct health_campaign *t, const struct health_turn *turn,
 }
 
 /* One round, and every rank's report of it. */
-static int run(struct health_campaign *t, struct probe_round *r, struct tally *all,
+static int run(struct health_campaign *t, struct probe_round *r, struct round_report *all,
                struct err *err)
 {
     struct probe_result got = {0};
     int rc = probe_run(&t->probe, r, &got, err);
-    struct tally mine = {.host_Bps = got.group_Bps,
-                         .rank_Bps = got.rank_Bps,
-                         .took_s = got.took_s,
-                         .wrong = got.wrong,
-                         .gpu_wrong = {got.gpu_wrong[0], got.gpu_wrong[1]},
-                         .over = tick_now_s() > t->until_s};
+    struct round_report mine = {.host_Bps = got.group_Bps,
+                                .rank_Bps = got.rank_Bps,
+                                .took_s = got.took_s,
+                                .wrong = got.wrong,
+                                .gpu_wrong = {got.gpu_wrong[0], got.gpu_wrong[1]},
+                                .over = tick_now_s() > t->until_s};
 
-    /* A GPU that has failed sends and takes what it likes: then no turn counts. */
+    /* A GPU that has failed sends and takes what it likes: then no round counts. */
     if (t->probe.gpu && (rc == 0 || err->code == ERR_DEVICE))
         rc = world_agree(t->world, rc, err);
     return rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
 }
 
-static int run_turn(struct health_campaign *t, int number, enum health_stage stage, int counts,
-                    struct err *err)
+static int run_round(struct health_campaign *t, int number, enum health_stage stage, int counts,
+                     struct err *err)
 {
     const struct groups *g = hosts_of(t);
-    struct health_turn *turn = &t->turn[number];
+    struct health_round *round = &t->round[number];
 
     if (t->bytes > t->left) { /* the same on all ranks: a port would carry more than it may */
         t->over = t->data->capped = 1;
         return 0;
     }
     t->left -= t->left < INT64_MAX ? t->bytes : 0;
-    struct tally *all = mem_new((size_t)t->world->ranks, sizeof *all);
-    int rc = run(t, &turn->round, all, err);
+    struct round_report *all = mem_new((size_t)t->world->ranks, sizeof *all);
+    int rc = run(t, &round->round, all, err);
     if (rc == 0) {
-        turn->fresh = 0;
+        round->fresh = 0;
         t->over = all[0].over;
-        enter(t, turn, stage, all, counts);
+        enter(t, round, stage, all, counts);
         t->ran += counts;
     } else if (err->code == ERR_PEER &&
-               exec_mpi_arrived(turn->round.exec) < turn->round.in_bytes) {
+               exec_mpi_arrived(round->round.exec) < round->round.in_bytes) {
         for (int k = 0; k < g->count; k++) /* whose bytes did not come to this rank */
-            if (turn->dst[k] == g->group_of[t->world->rank])
+            if (round->dst[k] == g->group_of[t->world->rank])
                 t->missing = k;
     }
     mem_free(all);
     return went(t, rc, err);
 }
 
-int health_campaign_turns(struct health_campaign *t, const struct health_plan *plan,
-                          struct err *err)
+int health_campaign_rounds(struct health_campaign *t, const struct health_plan *plan,
+                           struct err *err)
 {
     int rc = 0, number = 0;
 
     *t->where = plan->stage == HEALTH_ROUNDS ? "measuring" : "confirming";
-    for (int i = 0; rc == 0 && i < plan->turns && !t->over; i++) {
-        rc = went(t, ready_turn(t, plan->dst + (int64_t)i * plan->hosts, &number, err), err);
-        if (rc == 0 && !t->over && t->turn[number].fresh) {
-            rc = run_turn(t, number, plan->stage, 0, err);
+    for (int i = 0; rc == 0 && i < plan->rounds && !t->over; i++) {
+        rc = went(t, ready_round(t, plan->dst + (int64_t)i * plan->hosts, &number, err), err);
+        if (rc == 0 && !t->over && t->round[number].fresh) {
+            rc = run_round(t, number, plan->stage, 0, err);
             if (t->ran == 0) /* drop what was seen while connections opened */
                 health_kernel_forget(&t->kernel);
         }
         if (rc == 0 && !t->over)
-            rc = run_turn(t, number, plan->stage, 1, err);
+            rc = run_round(t, number, plan->stage, 1, err);
         if (plan->stage == HEALTH_ROUNDS)
             t->data->rounds = t->ran;
     }
@@ -311,17 +312,17 @@ int health_campaign_latency(struct health_campaign *t, int most, struct err *err
 {
     const struct groups *g = hosts_of(t);
     /* With an odd number of hosts one rests in each round: its partner is not there. */
-    int even = g->count + g->count % 2, rounds = even - 1, met = 0, rc = 0;
+    int even = g->count + g->count % 2, cycle = even - 1, met = 0, rc = 0;
     /* Whole cycles, so that every pair is met as often; with many hosts a part of one. */
-    int turns = rounds > most ? most : (most + rounds - 1) / rounds * rounds;
+    int rounds = cycle > most ? most : (most + cycle - 1) / cycle * cycle;
     struct probe_flow *pair = mem_new((size_t)g->count, sizeof *pair);
-    struct tally *all = mem_new((size_t)g->ranks, sizeof *all);
+    struct round_report *all = mem_new((size_t)g->ranks, sizeof *all);
     int *at_once = mem_new((size_t)g->count, sizeof *at_once);
 
     *t->where = "measuring latency";
-    for (int i = 0; rc == 0 && i < turns && !t->over; i++) {
-        struct tally mine = {.over = 0};
-        int at = turns < rounds ? (int)((int64_t)i * rounds / turns) : i % rounds, pairs = 0;
+    for (int i = 0; rc == 0 && i < rounds && !t->over; i++) {
+        struct round_report mine = {.over = 0};
+        int at = rounds < cycle ? (int)((int64_t)i * cycle / rounds) : i % cycle, pairs = 0;
         for (int a = 0; a < g->count; a++) { /* the first rank of each host */
             int b = health_plan_circle(a, at, even);
             if (a < b && b < g->count)
@@ -376,7 +377,8 @@ static double gather_wants(const struct health_campaign *t, int first, int count
 }
 
 /* Around a ring it is the neighbour that passed it on; those that gave it are others. */
-static void enter_ring(struct health_campaign *t, const struct tally *all, int first, int count)
+static void enter_ring(struct health_campaign *t, const struct round_report *all, int first,
+                       int count)
 {
     const struct groups *g = hosts_of(t);
 
@@ -403,7 +405,7 @@ int health_campaign_collective(struct health_campaign *t, int first, int count, 
         t->over = t->data->capped = 1;
         return 0;
     }
-    struct tally *all = mem_new((size_t)t->world->ranks, sizeof *all);
+    struct round_report *all = mem_new((size_t)t->world->ranks, sizeof *all);
     struct probe_round r = {0};
     double took[GATHERS - 1];
     int rc = probe_ring(&t->probe, first, count, bytes, &r, err), ran = 0;

@@ -63,33 +63,33 @@ struct health_campaign {
     /* Inside. */
     struct probe probe;
     int opened;               /* the probe is */
-    int64_t bytes;            /* through each port in a turn */
-    int64_t left;             /* that each port may still carry in turns */
+    int64_t bytes;            /* through each port in a round */
+    int64_t left;             /* that each port may still carry in rounds */
     int64_t ring_bytes;       /* that it may in one of all at once; 0: not known yet */
-    double until_s;           /* no turn begins later */
+    double until_s;           /* no round begins later */
     double start_s, before_s; /* when it began; the deadline that the world had before */
     struct health_kernel kernel;
-    int turns;
-    size_t room;
-    struct health_turn *turn; /* [turns], owned: made ready, for a turn comes again */
-    int ran;                  /* turns that were entered */
-    int over;                 /* the time is, the bytes, or some did not come: all ranks know */
-    int stalled;              /* bytes did not come: nothing is asked of peers any more */
-    int missing;              /* the host whose bytes did not come to this rank, or -1 */
+    int rounds;
+    size_t space;
+    struct health_round *round; /* [rounds], owned: made ready, for a round comes again */
+    int ran;                    /* rounds that were entered */
+    int over;    /* the time is, the bytes, or some did not come: all ranks know */
+    int stalled; /* bytes did not come: nothing is asked of peers any more */
+    int missing; /* the host whose bytes did not come to this rank, or -1 */
 };
 
 /*
  * Collective.  Each port is asked to carry at most cap_bytes (0: no cap), whatever is measured;
- * ERR_INPUT where that is too little for `turns` turns.
+ * ERR_INPUT where that is too little for `rounds` rounds.
  */
-int health_campaign_open(struct health_campaign *t, int turns, int64_t cap_bytes,
+int health_campaign_open(struct health_campaign *t, int rounds, int64_t cap_bytes,
                          struct err *err);
 /*
- * Collective: the turns of a plan, which all ranks have alike.  Ends early, with t->over, when
+ * Collective: the rounds of a plan, which all ranks have alike.  Ends early, with t->over, when
  * the time is over or bytes did not come.
  */
-int health_campaign_turns(struct health_campaign *t, const struct health_plan *plan,
-                          struct err *err);
+int health_campaign_rounds(struct health_campaign *t, const struct health_plan *plan,
+                           struct err *err);
 /* Collective: every host with up to `most` others, pair by pair at once.  A second call, with
  * the same `most`, keeps the smaller latency of each pair. */
 int health_campaign_latency(struct health_campaign *t, int most, struct err *err);

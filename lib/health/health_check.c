@@ -234,7 +234,7 @@ static void finished(struct check *c, enum health_part part)
         c->data->done |= 1u << part;
 }
 
-/* Collective: rank 0's plan on every rank; turns 0: nothing is to be measured. */
+/* Collective: rank 0's plan on every rank; rounds 0: nothing is to be measured. */
 static int next_plan(struct check *c, struct health_plan *p, struct err *err)
 {
     int rank = c->world->rank;
@@ -243,9 +243,9 @@ static int next_plan(struct check *c, struct health_plan *p, struct err *err)
 
     if (share(c, rc, &head, sizeof head, err))
         return -1;
-    if (head.turns == 0)
+    if (head.rounds == 0)
         return 0;
-    int64_t cells = (int64_t)head.turns * head.hosts;
+    int64_t cells = (int64_t)head.rounds * head.hosts;
     if (rank) { /* with a dst of its own */
         head.dst = mem_new((size_t)cells, sizeof *p->dst);
         *p = head;
@@ -292,11 +292,11 @@ static int measure_streams(struct check *c, struct health_plan *first, struct er
     int rc = 0;
 
     *first = (struct health_plan){0};
-    while (rc == 0 && p.turns && !c->campaign.over) {
+    while (rc == 0 && p.rounds && !c->campaign.over) {
         enum health_part part =
             p.stage == HEALTH_ROUNDS ? HEALTH_PART_ROUNDS : HEALTH_PART_CONFIRM;
         c->data->asked |= 1u << part;
-        rc = health_campaign_turns(&c->campaign, &p, err);
+        rc = health_campaign_rounds(&c->campaign, &p, err);
         health_plan_release(&p);
         if (rc == 0 && part == HEALTH_PART_ROUNDS)
             finished(c, part);
@@ -341,13 +341,13 @@ static int measure(struct check *c, const char *volatile *where, struct err *err
 
     if (next_plan(c, &plan, err))
         return -1;
-    c->data->wanted = plan.turns;
+    c->data->wanted = plan.rounds;
     c->campaign = (struct health_campaign){.world = c->world,
                                            .data = c->data,
                                            .where = where,
                                            .device = c->device,
                                            .end_s = c->o->start_s + c->o->deadline_s};
-    int rc = health_campaign_open(&c->campaign, plan.turns, c->o->cap_bytes, err);
+    int rc = health_campaign_open(&c->campaign, plan.rounds, c->o->cap_bytes, err);
     rc = rc ? rc : measure_streams(c, &plan, err);
     rc = rc ? rc : measure_collectives(c, err);
     /* Told between two agreements: what was on its way did not come. */

@@ -94,7 +94,7 @@ int health_config_disable(struct health_config *c, const char *check, struct err
 {
     if (check_word(check, err))
         return -1;
-    c->disable = mem_grow(c->disable, &c->room, (size_t)c->disables + 1, sizeof *c->disable);
+    c->disable = mem_grow(c->disable, &c->space, (size_t)c->disables + 1, sizeof *c->disable);
     snprintf(c->disable[c->disables++], sizeof *c->disable, "%s", check);
     return 0;
 }

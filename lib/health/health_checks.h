@@ -135,7 +135,7 @@ struct health_config {
     char (*disable)[HEALTH_WORD]; /* checks and codes */
     struct health_ignore *ignore; /* all owned */
     struct health_expect *expect;
-    size_t room;
+    size_t space;
 };
 
 /* Adds to the checks that are disabled in *c already; its lists are replaced. */

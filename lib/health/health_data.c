@@ -123,20 +123,20 @@ static int is_inside(const char *at)
 }
 
 /* Its beginning and its end, whole characters, and a hash. */
-static void shorten(const char *all, size_t bytes, char *to, size_t room)
+static void shorten(const char *all, size_t bytes, char *to, size_t space)
 {
-    const size_t kept = room - sizeof "..#01234567";
+    const size_t kept = space - sizeof "..#01234567";
     size_t head = kept / 2, tail = bytes - (kept - head);
 
     while (head > 0 && is_inside(all + head))
         head--;
     while (tail < bytes && is_inside(all + tail))
         tail++;
-    snprintf(to, room, "%.*s..%s#%08" PRIx32, (int)head, all, all + tail,
+    snprintf(to, space, "%.*s..%s#%08" PRIx32, (int)head, all, all + tail,
              (uint32_t)XXH32(all, bytes, 0));
 }
 
-static void make(const char *raw, int made, char *to, size_t room)
+static void make(const char *raw, int made, char *to, size_t space)
 {
     static const char digits[] = "0123456789ABCDEF";
     char *all = mem_new(3 * strlen(raw) + 1, 1);
@@ -156,20 +156,20 @@ static void make(const char *raw, int made, char *to, size_t room)
         at += stays ? stays : 1;
     }
     if (n == 0)
-        snprintf(to, room, "(none)"); /* as Linux calls a host without a name */
-    else if (n < room)
+        snprintf(to, space, "(none)"); /* as Linux calls a host without a name */
+    else if (n < space)
         memcpy(to, all, n + 1);
     else
-        shorten(all, n, to, room);
+        shorten(all, n, to, space);
     mem_free(all);
 }
 
-void health_name_make(const char *raw, char *to, size_t room)
+void health_name_make(const char *raw, char *to, size_t space)
 {
-    make(raw, 0, to, room);
+    make(raw, 0, to, space);
 }
 
-void health_name_clean(const char *raw, char *to, size_t room)
+void health_name_clean(const char *raw, char *to, size_t space)
 {
-    make(raw, 1, to, room);
+    make(raw, 1, to, space);
 }

@@ -20,10 +20,10 @@ enum { HEALTH_NAME = 65 /* Linux' own limit for a host, and a 0 */ };
 
 /* From a kernel's name: different names stay so, a%7C in it becomes a%257C. room >= 33, the 0
    with it. */
-void health_name_make(const char *raw, char *to, size_t room);
+void health_name_make(const char *raw, char *to, size_t space);
 /* From a name that may be made already (in a record, or copied by a person), which stays as it
    is. */
-void health_name_clean(const char *raw, char *to, size_t room);
+void health_name_clean(const char *raw, char *to, size_t space);
 
 /*
  * All that one run has seen, and nothing that was concluded from it: a verdict is a function of
@@ -46,9 +46,9 @@ enum health_part {
     HEALTH_PART_BISECT,
     HEALTH_PARTS
 };
-extern const char *const health_way[2];                /* "out", "in" */
+extern const char *const health_way[2];                    /* "out", "in" */
 extern const char *const health_levels[HEALTH_LEVELS + 1]; /* "quick", ... */
-extern const char *const health_parts[HEALTH_PARTS];   /* "links", "rounds", ... */
+extern const char *const health_parts[HEALTH_PARTS];       /* "links", "rounds", ... */
 
 struct health_sample { /* one stream of a round, all ranks of both hosts together */
     int src, dst;      /* hosts */
@@ -113,18 +113,18 @@ struct health_gpu {
     struct {                                                                                   \
         type_ *at;                                                                             \
         int count;                                                                             \
-        size_t room;                                                                           \
+        size_t space;                                                                          \
     } name_
 /* One item more at the end of a list, to be assigned to. */
 #define HEALTH_ADD(list_)                                                                      \
-    (*((list_)->at = mem_grow((list_)->at, &(list_)->room, (size_t)(list_)->count + 1,         \
+    (*((list_)->at = mem_grow((list_)->at, &(list_)->space, (size_t)(list_)->count + 1,        \
                               sizeof *(list_)->at),                                            \
        &(list_)->at[(list_)->count++]))
 
 struct health_data {
     int hosts, ranks;
     struct health_host *host; /* [hosts], owned */
-    size_t host_room;
+    size_t host_space;
     int own; /* the host that asks the others (rank 0's) */
     HEALTH_LIST(struct health_sample, samples);
     HEALTH_LIST(struct health_rank_sample, rank_samples);

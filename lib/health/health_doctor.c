@@ -36,7 +36,7 @@ struct note {
     enum health_state state;
     int code, devices;
     char (*device)[HEALTH_NIC_NAME]; /* of which it is true, or none; owned */
-    size_t room;
+    size_t space;
     char text[200], path[PATH_MAX], value[100]; /* evidence of the first */
 };
 
@@ -44,7 +44,7 @@ struct doctor {
     const char *root;
     struct device *dev;
     int count, gpus, nvidia, rdma, notes;
-    size_t room, note_room;
+    size_t space, note_space;
     struct note *note;
     char path[PATH_MAX], value[4096]; /* of the file that was read last: the evidence */
 };
@@ -106,13 +106,13 @@ report(struct doctor *d, enum health_state state, int code, const char *device, 
             strcmp(d->note[i].value, new.value) == 0)
             n = &d->note[i];
     if (!n) {
-        d->note = mem_grow(d->note, &d->note_room, (size_t)d->notes + 1, sizeof *d->note);
+        d->note = mem_grow(d->note, &d->note_space, (size_t)d->notes + 1, sizeof *d->note);
         n = &d->note[d->notes++];
         *n = new;
     }
     if (!device[0])
         return;
-    n->device = mem_grow(n->device, &n->room, (size_t)n->devices + 1, sizeof *n->device);
+    n->device = mem_grow(n->device, &n->space, (size_t)n->devices + 1, sizeof *n->device);
     snprintf(n->device[n->devices++], sizeof *n->device, "%s", device);
 }
 
@@ -126,7 +126,7 @@ static void report_unread(struct doctor *d, int code, const char *device)
 
 static struct device *add_device(struct doctor *d, const char *busid)
 {
-    d->dev = mem_grow(d->dev, &d->room, (size_t)d->count + 1, sizeof *d->dev);
+    d->dev = mem_grow(d->dev, &d->space, (size_t)d->count + 1, sizeof *d->dev);
     struct device *v = &d->dev[d->count++];
     *v = (struct device){.numa = -1};
     snprintf(v->busid, sizeof v->busid, "%s", busid);
@@ -227,7 +227,7 @@ static void check_word(struct doctor *d, int code, const struct device *v, const
 static void check_acs(struct doctor *d)
 {
     char(*seen)[20] = NULL;
-    size_t room = 0;
+    size_t space = 0;
     int count = 0;
 
     for (int i = 0; d->gpus > 0 && d->count > 1 && i < d->count; i++)
@@ -238,7 +238,7 @@ static void check_acs(struct doctor *d)
                 known = strcmp(seen[k], busid) == 0;
             if (known)
                 continue;
-            seen = mem_grow(seen, &room, (size_t)count + 1, sizeof *seen);
+            seen = mem_grow(seen, &space, (size_t)count + 1, sizeof *seen);
             memcpy(seen[count++], busid, sizeof *seen);
             check_word(d, HC_ACS, NULL, busid, TOPO_CAP_ACS, 6, 0x1c, 0);
         }

@@ -21,16 +21,16 @@ struct draw {
     struct health_stream *stream; /* owned */
 };
 
-static const char *name_of(const void *of, int from, int to, char *text, size_t room)
+static const char *name_of(const void *of, int from, int to, char *text, size_t space)
 {
     (void)to;
     (void)text;
-    (void)room;
+    (void)space;
     return ((const struct draw *)of)->d->host[from].name;
 }
 
 /* An item is a stream, or below 0 the way of a host's port. */
-static void tip_of(const void *of, const struct svg_cell *c, char *text, size_t room)
+static void tip_of(const void *of, const struct svg_cell *c, char *text, size_t space)
 {
     const struct draw *w = of;
     struct units u;
@@ -38,32 +38,32 @@ static void tip_of(const void *of, const struct svg_cell *c, char *text, size_t 
 
     if (c->item < 0) {
         int host = (int)(-1 - c->item) / 2, way = (int)(-1 - c->item) % 2;
-        n = snprintf(text, room, "%.100s %s: %.1f %%, %s", w->d->host[host].name,
+        n = snprintf(text, space, "%.100s %s: %.1f %%, %s", w->d->host[host].name,
                      health_way[way], c->percent, units_rate(&u, w->v->port[host][way].Bps));
     } else {
         const struct health_stream *s = &w->stream[c->item];
-        n = snprintf(text, room, "%.100s to %.100s: %.1f %%", w->d->host[s->src].name,
+        n = snprintf(text, space, "%.100s to %.100s: %.1f %%", w->d->host[s->src].name,
                      w->d->host[s->dst].name, c->percent);
     }
     if (c->count > 1)
-        snprintf(text + n, room - (size_t)n, ", the worst of these");
+        snprintf(text + n, space - (size_t)n, ", the worst of these");
 }
 
-static void put_note(const struct draw *w, const struct svg_matrix *m, char *text, size_t room)
+static void put_note(const struct draw *w, const struct svg_matrix *m, char *text, size_t space)
 {
-    int n = w->v->findings ? 0 : snprintf(text, room, "No faults found.\n");
+    int n = w->v->findings ? 0 : snprintf(text, space, "No faults found.\n");
 
     for (int i = 0; i < w->v->findings && i < LINES; i++) {
         const struct health_finding *f = &w->v->finding[i];
-        n += snprintf(text + n, room - (size_t)n, "%s  %s HC-%d  %.360s\n", sign[f->state],
+        n += snprintf(text + n, space - (size_t)n, "%s  %s HC-%d  %.360s\n", sign[f->state],
                       health_state_name(f->state), f->code, f->text);
     }
     if (w->v->findings > LINES)
-        n += snprintf(text + n, room - (size_t)n, "%d more\n", w->v->findings - LINES);
-    n += snprintf(text + n, room - (size_t)n,
+        n += snprintf(text + n, space - (size_t)n, "%d more\n", w->v->findings - LINES);
+    n += snprintf(text + n, space - (size_t)n,
                   "A row sends, a column receives; first row and column: the ports");
     if (m->per_row > 1)
-        snprintf(text + n, room - (size_t)n, "; %d x %d hosts a cell, the worst of them",
+        snprintf(text + n, space - (size_t)n, "; %d x %d hosts a cell, the worst of them",
                  m->per_row, m->per_row);
 }
 

@@ -55,7 +55,7 @@ void health_ends_add(struct health_ends *e, int src, int dst, double value, int 
 {
     for (int from = 0; from < (e->ways == 2 ? 1 : 2); from++) {
         e->sample =
-            mem_grow(e->sample, &e->sample_room, (size_t)e->samples + 1, sizeof *e->sample);
+            mem_grow(e->sample, &e->sample_space, (size_t)e->samples + 1, sizeof *e->sample);
         e->sample[e->samples++] =
             (struct health_ends_sample){{from ? dst : src, from ? src : dst}, value, again};
     }
@@ -69,10 +69,10 @@ static void drop_index(struct health_ends *e)
         e->first[way] = e->place[way] = NULL;
     }
     mem_free(e->end);
-    mem_free(e->room);
+    mem_free(e->space);
     mem_free(e->met);
     e->end = NULL;
-    e->room = NULL;
+    e->space = NULL;
     e->met = NULL;
 }
 
@@ -81,7 +81,7 @@ void health_ends_index(struct health_ends *e)
 {
     drop_index(e);
     e->end = mem_new((size_t)e->ends, sizeof *e->end);
-    e->room = mem_new((size_t)e->samples + 1, sizeof *e->room);
+    e->space = mem_new((size_t)e->samples + 1, sizeof *e->space);
     e->met = mem_new((size_t)e->samples + 1, sizeof *e->met);
     for (int way = 0; way < e->ways; way++) {
         int *first = e->first[way] = mem_new((size_t)e->ends + 2, sizeof *first);
@@ -101,7 +101,7 @@ void health_ends_release(struct health_ends *e)
     mem_free(e->sample);
     e->sample = NULL;
     e->samples = 0;
-    e->sample_room = 0;
+    e->sample_space = 0;
 }
 
 /* ---- what chance does ---- */
@@ -192,8 +192,8 @@ static int collect(struct health_ends *e, int k, int way, enum which which)
 static double median_of(struct health_ends *e, int n)
 {
     for (int i = 0; i < n; i++)
-        e->room[i] = e->met[i].value;
-    return n ? stats_median(e->room, n) : NAN;
+        e->space[i] = e->met[i].value;
+    return n ? stats_median(e->space, n) : NAN;
 }
 
 static int by_partner(const void *a, const void *b)
@@ -224,7 +224,7 @@ static int collect_partners(struct health_ends *e, int k, int way, int *samples)
     if (n)
         qsort(e->met, (size_t)n, sizeof *e->met, by_partner);
     for (int i = 0; i < n;)
-        i = next_partner(e->met, i, n, &e->room[partners++]);
+        i = next_partner(e->met, i, n, &e->space[partners++]);
     *samples = n;
     return partners;
 }
@@ -232,7 +232,7 @@ static int collect_partners(struct health_ends *e, int k, int way, int *samples)
 /* Nearest rank: the best of up to four partners, one in four of more. */
 static double best_quarter(struct health_ends *e, int partners)
 {
-    return stats_percentile(e->room, partners, partners < 4 ? 100 : 76);
+    return stats_percentile(e->space, partners, partners < 4 ? 100 : 76);
 }
 
 double health_ends_level(struct health_ends *e, int k, int way, int *n)
@@ -323,7 +323,7 @@ static void estimate(struct health_ends *e, int k, int way)
     out->z = NAN;
     if (out->n == 0)
         return;
-    double mad = stats_mad(e->room, out->n, out->median);
+    double mad = stats_mad(e->space, out->n, out->median);
     out->own = health_deviation(fmax(mad, spread), out->n, e->pooled);
     double error = fmax(HEALTH_SIGMA_LEAST, health_median_error(out->own, out->n));
     out->sigma = fmax(error, e->peers[way]);
@@ -382,8 +382,8 @@ static int is_seen(struct health_ends *e, int k, int way)
     end->partners = partners;
     end->saw = 0;
     for (int i = 0; i < partners; i++) {
-        end->saw += low * (half - e->room[i]) > 0;
-        e->room[i] *= low;
+        end->saw += low * (half - e->space[i]) > 0;
+        e->space[i] *= low;
     }
     end->best = low * best_quarter(e, partners);
     double each = partners < n ? health_median_error(end->own, n / partners) : end->own;
@@ -405,11 +405,11 @@ static int is_a_pairs(struct health_ends *e, int k, int way)
     if (partners < 3)
         return 0;
     for (int i = 1; i < partners; i++)
-        if (low * (e->room[worst] - e->room[i]) > 0)
+        if (low * (e->space[worst] - e->space[i]) > 0)
             worst = i;
-    double odd = e->room[worst], error = health_median_error(end->own, n / partners);
-    e->room[worst] = e->room[partners - 1];
-    double others = stats_median(e->room, partners - 1);
+    double odd = e->space[worst], error = health_median_error(end->own, n / partners);
+    e->space[worst] = e->space[partners - 1];
+    double others = stats_median(e->space, partners - 1);
     return low * (others - odd) > e->z * error && !e->alerts(e->rules, others);
 }
 

@@ -161,7 +161,7 @@ struct run {
     const struct health_fleet *f;
     struct health_data *d;
     uint64_t at; /* random numbers drawn */
-    int turns;
+    int rounds;
 };
 
 /* The first fault of that kind that the host (-1: any) has; NULL: none. */
@@ -202,12 +202,12 @@ static double rate(struct run *r, int src, int dst)
         if (x->kind == HEALTH_FAULT_PAIR && x->host == src && x->other == dst)
             most = fmin(most, x->percent);
         if (x->kind == HEALTH_FAULT_FLAP && (x->host == src || x->host == dst) &&
-            r->turns % 3 == 1)
+            r->rounds % 3 == 1)
             most = fmin(most, 50);
     }
     double percent = fmin(most, fmin(out, in));
-    /* Other work of the hosts slows all of a turn alike. */
-    double common = 1 + f->common * rng_normal(f->seed, COMMON, (uint64_t)r->turns);
+    /* Other work of the hosts slows all of a round alike. */
+    double common = 1 + f->common * rng_normal(f->seed, COMMON, (uint64_t)r->rounds);
     double far = path < 2 ? 1 : path == 2 ? f->far : f->far * f->far;
     return f->Bps * far * percent / 100 * fmax(common, 0.01) * chance(r, f->noise);
 }
@@ -218,7 +218,7 @@ static void add_stream(struct run *r, int src, int dst, enum health_stage stage)
     int ranks = f->ranks;
     double Bps = rate(r, src, dst);
 
-    HEALTH_ADD(&r->d->samples) = (struct health_sample){src, dst, r->turns, stage, Bps};
+    HEALTH_ADD(&r->d->samples) = (struct health_sample){src, dst, r->rounds, stage, Bps};
     for (int i = 0; ranks > 1 && i < ranks; i++) {
         double share = 1;
         for (int k = 0; k < f->faults; k++) {
@@ -229,7 +229,7 @@ static void add_stream(struct run *r, int src, int dst, enum health_stage stage)
         }
         share *= 1 + 0.1 * rng_normal(f->seed, SHARE, r->at++);
         HEALTH_ADD(&r->d->rank_samples) = (struct health_rank_sample){
-            src * ranks + i, dst * ranks + i, r->turns, Bps / ranks * share};
+            src * ranks + i, dst * ranks + i, r->rounds, Bps / ranks * share};
     }
     if (find_fault(f, HEALTH_FAULT_CORRUPT, src) && rng_uniform(f->seed, WRONG, r->at) < 0.5)
         health_data_add_wrong(r->d, src, dst,
@@ -237,23 +237,23 @@ static void add_stream(struct run *r, int src, int dst, enum health_stage stage)
 }
 
 /* 0: in the middle of the rounds a port is cut, and nothing more comes from anybody. */
-static int run_turns(struct run *r, const struct health_plan *p)
+static int run_rounds(struct run *r, const struct health_plan *p)
 {
     const struct health_fault *cut = find_fault(r->f, HEALTH_FAULT_CUT, -1);
     int last = cut ? 5 : INT_MAX, t = 0;
 
-    for (; t < p->turns && r->turns < last; t++, r->turns++) {
+    for (; t < p->rounds && r->rounds < last; t++, r->rounds++) {
         for (int src = 0; src < p->hosts; src++)
             if (p->dst[t * p->hosts + src] >= 0)
                 add_stream(r, src, p->dst[t * p->hosts + src], p->stage);
         r->d->rounds += p->stage == HEALTH_ROUNDS;
     }
     /* The asking host hears nobody when it is itself cut off. */
-    for (int k = 0; t < p->turns && k < r->f->hosts; k++)
+    for (int k = 0; t < p->rounds && k < r->f->hosts; k++)
         r->d->host[k].silent = cut->host == r->d->own
                                    ? k != cut->host
                                    : find_fault(r->f, HEALTH_FAULT_CUT, k) != NULL;
-    return t == p->turns;
+    return t == p->rounds;
 }
 
 static void add_latencies(struct run *r)
@@ -310,20 +310,20 @@ int health_fleet_run(const struct health_fleet *f, const struct health_rules *ru
     struct health_data d;
     struct run r = {.f = f, .d = &d};
     struct health_plan p;
-    int whole = 1, turns = 1;
+    int whole = 1, rounds = 1;
 
     describe(f, &d);
-    while (whole && turns) {
+    while (whole && rounds) {
         if (health_plan(&d, rules, &p, err)) {
             health_data_release(&d);
             return -1;
         }
         unsigned part = 1u << (d.samples.count ? HEALTH_PART_CONFIRM : HEALTH_PART_ROUNDS);
-        turns = p.turns;
-        d.wanted = d.samples.count ? d.wanted : turns;
-        d.asked |= turns ? part : 0;
-        whole = run_turns(&r, &p);
-        d.done |= whole && turns ? part : 0;
+        rounds = p.rounds;
+        d.wanted = d.samples.count ? d.wanted : rounds;
+        d.asked |= rounds ? part : 0;
+        whole = run_rounds(&r, &p);
+        d.done |= whole && rounds ? part : 0;
         health_plan_release(&p);
     }
     if (d.done & 1u << HEALTH_PART_ROUNDS) {

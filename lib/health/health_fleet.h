@@ -36,7 +36,7 @@ struct health_fleet {
     double Bps;        /* of a port */
     double noise;      /* deviation of a sample, a part of it */
     double transients; /* share of samples that lose 20 to 40 % */
-    double common;     /* deviation of a turn, the same factor for all of its samples */
+    double common;     /* deviation of a round, the same factor for all of its samples */
     uint64_t seed;     /* another one, another run */
     enum health_level level;
     int faults;

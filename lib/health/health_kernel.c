@@ -24,7 +24,7 @@ typedef void (*answer_fn)(struct health_kernel *k, const struct nlmsghdr *h, voi
 /* One dump, message by message; -1 when the kernel refuses. */
 static int dump(struct health_kernel *k, int type, answer_fn take, void *arg)
 {
-    _Alignas(struct nlmsghdr) char room[ANSWER_BYTES];
+    _Alignas(struct nlmsghdr) char space[ANSWER_BYTES];
     struct {
         struct nlmsghdr head;
         union {
@@ -41,11 +41,11 @@ static int dump(struct health_kernel *k, int type, answer_fn take, void *arg)
     if (k->fd < 0 || send(k->fd, &ask, sizeof ask, 0) != sizeof ask)
         return -1;
     for (;;) {
-        ssize_t got = recv(k->fd, room, sizeof room, 0);
+        ssize_t got = recv(k->fd, space, sizeof space, 0);
         if (got <= 0)
             return -1;
         unsigned left = (unsigned)got;
-        for (struct nlmsghdr *h = (struct nlmsghdr *)(void *)room; NLMSG_OK(h, left);
+        for (struct nlmsghdr *h = (struct nlmsghdr *)(void *)space; NLMSG_OK(h, left);
              h = NLMSG_NEXT(h, left)) {
             if (h->nlmsg_type == NLMSG_DONE)
                 return 0;
@@ -164,9 +164,9 @@ static void take_queue(struct health_kernel *k, const struct nlmsghdr *h, void *
     if (!link || tc->tcm_parent != TC_H_ROOT) /* inner queues are part of the root's sum */
         return;
     const struct rtattr *stats = find(TCA_RTA(tc), left, TCA_STATS2);
-    int room = stats ? (int)RTA_PAYLOAD(stats) : 0;
-    const struct rtattr *q = stats ? find(RTA_DATA(stats), room, TCA_STATS_QUEUE) : NULL;
-    const struct rtattr *b = stats ? find(RTA_DATA(stats), room, TCA_STATS_BASIC) : NULL;
+    int space = stats ? (int)RTA_PAYLOAD(stats) : 0;
+    const struct rtattr *q = stats ? find(RTA_DATA(stats), space, TCA_STATS_QUEUE) : NULL;
+    const struct rtattr *b = stats ? find(RTA_DATA(stats), space, TCA_STATS_BASIC) : NULL;
     if (!q || !b || RTA_PAYLOAD(q) < sizeof queue || RTA_PAYLOAD(b) < sizeof basic.bytes)
         return;
     memcpy(&queue, RTA_DATA(q), sizeof queue);

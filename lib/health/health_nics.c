@@ -53,12 +53,12 @@ static int make_path(char path[PATH], const char *dir, const char *file)
 }
 
 /* The first line of dir/file, not empty. */
-static enum io_answer read_line(const char *dir, const char *file, char *text, int room)
+static enum io_answer read_line(const char *dir, const char *file, char *text, int space)
 {
     char path[PATH];
 
     text[0] = 0;
-    return make_path(path, dir, file) ? io_line(path, text, (size_t)room) : IO_BROKEN;
+    return make_path(path, dir, file) ? io_line(path, text, (size_t)space) : IO_BROKEN;
 }
 
 /* A number with `stop` after it; -1 where there is none. */
@@ -91,9 +91,9 @@ static void note(struct health_nic *n, const char *file)
 
 /* A word of the port's, "" when it has none. */
 static void read_word(struct health_nic *n, const char *dir, const char *file, char *text,
-                      int room)
+                      int space)
 {
-    if (read_line(dir, file, text, room) == IO_BROKEN)
+    if (read_line(dir, file, text, space) == IO_BROKEN)
         note(n, file);
 }
 
@@ -120,7 +120,7 @@ static int is_there(const char *dir, const char *file, int unknown)
 
 static void add(struct health_nics *all, const struct health_nic *n)
 {
-    all->nic = mem_grow(all->nic, &all->room, (size_t)all->count + 1, sizeof *all->nic);
+    all->nic = mem_grow(all->nic, &all->space, (size_t)all->count + 1, sizeof *all->nic);
     all->nic[all->count++] = *n;
 }
 

@@ -47,7 +47,7 @@ health_counters(int ib); /* [HEALTH_COUNTERS], name NULL: no more */
 struct health_nics {
     int count;
     struct health_nic *nic; /* owned; by name */
-    size_t room;
+    size_t space;
     int left, left_others;       /* beyond HEALTH_NICS_MOST: of hardware, and not */
     char boot[HEALTH_BOOT_NAME]; /* this start of the kernel, or "" */
 };

@@ -157,8 +157,8 @@ static void name_late(const struct health_data *d, const struct health_rules *ru
 void health_judge_latency(const struct health_data *d, const struct health_rules *rules,
                           struct health_verdict *v)
 {
-    size_t room = (size_t)d->latencies.count + 1;
-    double *want = mem_new(room, sizeof *want), *work = mem_new(room, sizeof *work);
+    size_t space = (size_t)d->latencies.count + 1;
+    double *want = mem_new(space, sizeof *want), *work = mem_new(space, sizeof *work);
     struct health_ends e = {.ends = d->hosts,
                             .ways = 1,
                             .few = d->hosts <= HEALTH_PEERS_LEAST,

@@ -13,7 +13,7 @@ struct health_words {
         char text[400];
     } * at; /* owned */
     int count;
-    size_t room;
+    size_t space;
 };
 
 /* The news since the last time that something was printed. */
@@ -32,12 +32,12 @@ enum { HEALTH_STICKY_S = 600 };
  * states, what was reported and is not seen any more is added for HEALTH_STICKY_S.  `measured`
  * 0: the run could not measure, and clears nothing.
  */
-void health_settle(struct health_memory *m, const struct health_data *d,
-                   struct health_verdict *v, const struct health_options *o, int measured,
-                   struct health_news *news);
+void health_reconcile(struct health_memory *m, const struct health_data *d,
+                      struct health_verdict *v, const struct health_options *o, int measured,
+                      struct health_news *news);
 /* It has been printed. */
-void health_settle_printed(struct health_memory *m, const struct health_verdict *v,
-                           int64_t now_s);
+void health_reconcile_printed(struct health_memory *m, const struct health_verdict *v,
+                              int64_t now_s);
 
 /* Removes what is disabled or known noise; returns how many of the latter. */
 int health_filter(const struct health_data *d, struct health_verdict *v,
@@ -66,7 +66,7 @@ int health_report(const struct health_data *d, struct health_verdict *v,
 
 /* "scontrol update NodeName=..."; -1 where nobody should be drained for this. */
 int health_suggest(const struct health_data *d, const struct health_finding *f, char *to,
-                   size_t room);
+                   size_t space);
 void health_print_line(const struct health_report *t, FILE *out);
 void health_print_json(const struct health_report *t, FILE *out);
 void health_draw(const struct health_report *t, FILE *out);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans which host sends to which in each turn.
+ * Plans which host sends to which in each round.
  *
- * The rounds take turns of two kinds, in each of which every port carries one stream out and
- * one in: shifts, k to k + s, and rounds of the circle method, pairs that send to each other.
+ * Rounds are of two kinds, in each of which every port carries one stream out and one in:
+ * shifts, k to k + s, and rounds of the circle method, pairs that send to each other.
  * With few hosts these are whole cycles, so that every pair is measured as often; with many
  * they are spread over all, from a place that the seed gives.
  *
@@ -11,7 +11,7 @@
  *     0>2 1>3 2>4 3>0 4>1                  1<>4 2<>3 0<>5
  *
  * The confirmation loads all ports too, or it would measure another fabric: the pairs that are
- * suspected are put into a turn first, and a shift that was not used yet fills it.  A port
+ * suspected are put into a round first, and a shift that was not used yet fills it.  A port
  * meets other partners by that.
  */
 #include <stdlib.h>
@@ -24,7 +24,7 @@ enum {
     SAMPLES_FEW_HOSTS = 20, /* 8 or fewer */
     SAMPLES_DEEP = 60,
     FEW_HOSTS = 8,
-    AGAIN_TURNS_MOST = 64, /* of the confirmation, all in all */
+    AGAIN_ROUNDS_MOST = 64, /* of the confirmation, all in all */
     AGAIN_SAMPLES_MOST = 3 * HEALTH_AGAIN
 };
 
@@ -40,13 +40,13 @@ int health_plan_circle(int k, int r, int n)
     return k == m ? r : other == k ? m : other;
 }
 
-static void add_turn(struct health_plan *p, size_t *room, const struct health_data *d,
-                     int circle, int at)
+static void add_round(struct health_plan *p, size_t *space, const struct health_data *d,
+                      int circle, int at)
 {
     size_t n = (size_t)d->hosts;
 
-    p->dst = mem_grow(p->dst, room, n * (size_t)(p->turns + 1), sizeof *p->dst);
-    int *dst = p->dst + n * (size_t)p->turns++;
+    p->dst = mem_grow(p->dst, space, n * (size_t)(p->rounds + 1), sizeof *p->dst);
+    int *dst = p->dst + n * (size_t)p->rounds++;
     for (int k = 0; k < d->hosts; k++)
         dst[k] = circle ? health_plan_circle(k, at, d->hosts) : shift_dst(k, at + 1, d->hosts);
 }
@@ -58,19 +58,19 @@ static void plan_rounds(const struct health_data *d, struct health_plan *p)
     int wanted = deep                    ? SAMPLES_DEEP
                  : d->hosts <= FEW_HOSTS ? SAMPLES_FEW_HOSTS
                                          : HEALTH_SAMPLES_LEAST;
-    int turns = deep && others > wanted ? others /* every pair, once at least */
-                : others > wanted       ? wanted
-                                        : (wanted + others - 1) / others * others;
-    size_t room = 0;
+    int rounds = deep && others > wanted ? others /* every pair, once at least */
+                 : others > wanted       ? wanted
+                                         : (wanted + others - 1) / others * others;
+    size_t space = 0;
 
     p->stage = HEALTH_ROUNDS;
-    for (int i = 0; i < turns; i++) {
-        int cycle = i / others, spread = (int)((int64_t)i * others / turns);
-        if (turns >= others)
-            add_turn(p, &room, d, circles && cycle % 2, i % others);
+    for (int i = 0; i < rounds; i++) {
+        int cycle = i / others, spread = (int)((int64_t)i * others / rounds);
+        if (rounds >= others)
+            add_round(p, &space, d, circles && cycle % 2, i % others);
         else
-            add_turn(p, &room, d, circles && i % 2,
-                     (int)((d->seed + (uint64_t)spread) % (uint64_t)others));
+            add_round(p, &space, d, circles && i % 2,
+                      (int)((d->seed + (uint64_t)spread) % (uint64_t)others));
     }
 }
 
@@ -78,8 +78,8 @@ static void plan_rounds(const struct health_data *d, struct health_plan *p)
 
 struct again {
     const struct health_analysis *look;
-    int turns, *met;          /* of the confirmation so far; shifts that were used, [hosts] */
-    int ports;                /* turns that ports need */
+    int rounds, *met;         /* of the confirmation so far; shifts that were used, [hosts] */
+    int ports;                /* rounds that ports need */
     struct health_pair *pair; /* those that are suspected */
     int pairs, *left;         /* and the samples they need */
 };
@@ -96,7 +96,7 @@ static int port_needs(const struct health_analysis *l, const struct health_end *
     return !e->slow && low != high && e->again < AGAIN_SAMPLES_MOST ? HEALTH_AGAIN : 0;
 }
 
-/* Looks at the turns done, and at the needs of ports and pairs. */
+/* Looks at the rounds done, and at the needs of ports and pairs. */
 static void look_back(struct again *a)
 {
     const struct health_analysis *l = a->look;
@@ -106,7 +106,7 @@ static void look_back(struct again *a)
     for (int i = 0; i < d->samples.count; i++) {
         const struct health_sample *s = &d->samples.at[i];
         a->met[(s->dst - s->src + d->hosts) % d->hosts]++;
-        a->turns += s->stage == HEALTH_CONFIRM && s->round != last;
+        a->rounds += s->stage == HEALTH_CONFIRM && s->round != last;
         last = s->stage == HEALTH_CONFIRM ? s->round : last;
     }
     for (int k = 0; k < d->hosts; k++)
@@ -187,7 +187,7 @@ static int plan_suspicions(const struct health_data *d, const struct health_rule
 {
     struct health_analysis look;
     struct again a = {.look = &look};
-    size_t room = 0, n = (size_t)d->hosts;
+    size_t space = 0, n = (size_t)d->hosts;
 
     if (health_analyse(&look, d, rules, err))
         return -1;
@@ -197,18 +197,18 @@ static int plan_suspicions(const struct health_data *d, const struct health_rule
     a.left = mem_new((size_t)look.pairs + 1, sizeof *a.left);
     look_back(&a);
     p->stage = HEALTH_CONFIRM;
-    while (a.turns + p->turns < AGAIN_TURNS_MOST) {
-        p->dst = mem_grow(p->dst, &room, n * (size_t)(p->turns + 1), sizeof *p->dst);
-        int *dst = p->dst + n * (size_t)p->turns;
+    while (a.rounds + p->rounds < AGAIN_ROUNDS_MOST) {
+        p->dst = mem_grow(p->dst, &space, n * (size_t)(p->rounds + 1), sizeof *p->dst);
+        int *dst = p->dst + n * (size_t)p->rounds;
         memset(taken, 0, n);
         for (size_t k = 0; k < n; k++)
             dst[k] = -1;
-        if (put_pairs(&a, dst, taken) == 0 && p->turns >= a.ports)
+        if (put_pairs(&a, dst, taken) == 0 && p->rounds >= a.ports)
             break;
         int s = next_shift(&a);
         a.met[s] += d->hosts;
         fill(d, s, dst, taken);
-        p->turns++;
+        p->rounds++;
     }
     mem_free(taken);
     mem_free(a.met);

@@ -206,7 +206,7 @@ static const char *check_collective(void *whole, void *item, const char **key)
 static const struct health_kind kinds[] = {
     {.key = "host",
      .field = host,
-     HEALTH_ITEMS(D, host, hosts, host_room),
+     HEALTH_ITEMS(D, host, hosts, host_space),
      .most = HEALTH_HOSTS_MOST,
      .unique = 1,
      .check = check_host},

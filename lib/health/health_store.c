@@ -87,7 +87,7 @@ struct reader {
     int line;
     int promised; /* items that follow by the head; -1: it has no count */
     int *line_of; /* of the items of the kind that is unique, owned */
-    size_t line_room;
+    size_t line_space;
     struct err *err;
 };
 
@@ -100,7 +100,7 @@ int health_store_read_name(const struct record *f, const struct tree *t,
 
     if (tree_word(t, n, name, sizeof name, err))
         return -1;
-    health_name_clean(name, at, f->room);
+    health_name_clean(name, at, f->space);
     return 0;
 }
 
@@ -127,7 +127,7 @@ static int add_item(struct reader *r, const struct health_kind *k, const struct 
 {
     const char *key = NULL, *wrong = NULL;
     char *item = mem_new(1, k->size);
-    size_t room;
+    size_t space;
     int count, rc = record_read(&r->tree, o, k->field, "", item, r->err);
     char *at = list_of(k, r->whole, &count);
 
@@ -138,18 +138,18 @@ static int add_item(struct reader *r, const struct health_kind *k, const struct 
     if (wrong)
         rc = FAIL(r, key, "%s", wrong);
     if (rc == 0) {
-        memcpy(&room, r->whole + k->room, sizeof room);
-        at = mem_grow(at, &room, (size_t)count + 1, k->size);
+        memcpy(&space, r->whole + k->space, sizeof space);
+        at = mem_grow(at, &space, (size_t)count + 1, k->size);
         memcpy(at + (size_t)count * k->size, item, k->size);
         if (k->unique) {
             r->line_of =
-                mem_grow(r->line_of, &r->line_room, (size_t)count + 1, sizeof *r->line_of);
+                mem_grow(r->line_of, &r->line_space, (size_t)count + 1, sizeof *r->line_of);
             r->line_of[count] = r->line;
         }
         count++;
         memcpy(r->whole + k->at, &at, sizeof at);
         memcpy(r->whole + k->count, &count, sizeof count);
-        memcpy(r->whole + k->room, &room, sizeof room);
+        memcpy(r->whole + k->space, &space, sizeof space);
     }
     mem_free(item);
     return rc;

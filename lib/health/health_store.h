@@ -26,7 +26,7 @@ struct health_kind {
     const char *key;  /* the items that have it are of this kind */
     const char *list; /* the list's key in YAML */
     const struct record *field;
-    size_t size, at, count, room; /* of an item; where the list is in the whole */
+    size_t size, at, count, space; /* of an item; where the list is in the whole */
     int most;
     int unique; /* the member at offset 0, a char[], differs between all items */
     /* Returns the fault of an item that is about to be added, or NULL; *key: of which
@@ -36,8 +36,8 @@ struct health_kind {
 
 #define HEALTH_ITEMS(struct_, at_, count_, room_)                                              \
     .size = sizeof *((struct_ *)0)->at_, .at = offsetof(struct_, at_),                         \
-    .count = offsetof(struct_, count_), .room = offsetof(struct_, room_)
-#define HEALTH_LISTED(struct_, list_) HEALTH_ITEMS(struct_, list_.at, list_.count, list_.room)
+    .count = offsetof(struct_, count_), .space = offsetof(struct_, room_)
+#define HEALTH_LISTED(struct_, list_) HEALTH_ITEMS(struct_, list_.at, list_.count, list_.space)
 
 /* A name that is not empty, made clean (health_data.h). */
 #define HEALTH_NAME(struct_, member_, key_)                                                    \

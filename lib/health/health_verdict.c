@@ -70,7 +70,7 @@ void health_verdict_sort(struct health_verdict *v)
 
 void health_verdict_add(struct health_verdict *v, const struct health_finding *f)
 {
-    v->finding = mem_grow(v->finding, &v->room, (size_t)v->findings + 1, sizeof *v->finding);
+    v->finding = mem_grow(v->finding, &v->space, (size_t)v->findings + 1, sizeof *v->finding);
     v->finding[v->findings++] = *f;
     v->state = health_worse(v->state, f->state);
 }

@@ -75,7 +75,7 @@ struct health_verdict {
     struct health_port (*port)[2]; /* [hosts], owned */
     int findings;
     struct health_finding *finding; /* owned; in a fixed order: by code, host, other, ... */
-    size_t room;
+    size_t space;
     enum health_state state; /* the worst finding's */
     int by_baseline;
     int percent_only; /* fewer than HEALTH_PEERS_LEAST peers: no z among them */
@@ -101,16 +101,16 @@ void health_verdict_sort(struct health_verdict *v);
 struct health_finding health_finding_new(enum health_state state, int code);
 
 /*
- * The next measurements: turns in which every host sends to one other and receives from
- * one.  First the rounds of the level; then, as long as there are suspicions, turns that
+ * The next measurements: rounds in which every host sends to one other and receives from
+ * one.  First the rounds of the level; then, as long as there are suspicions, rounds that
  * confirm or clear them (all hosts are loaded in these too, as they were); none when all is
- * known.  A function of the data alone: a replay comes to the same.  What a turn gives is
- * entered with stage = plan.stage and round = the number of turns run before it.
+ * known.  A function of the data alone: a replay comes to the same.  What a round gives is
+ * entered with stage = plan.stage and round = the number of rounds run before it.
  */
 struct health_plan {
-    int turns, hosts;
+    int rounds, hosts;
     enum health_stage stage;
-    int *dst; /* [turns * hosts], owned: to whom the host sends, -1 to nobody */
+    int *dst; /* [rounds * hosts], owned: to whom the host sends, -1 to nobody */
 };
 int health_plan(const struct health_data *d, const struct health_rules *rules,
                 struct health_plan *out, struct err *err);

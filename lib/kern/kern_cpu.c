@@ -160,7 +160,7 @@ void kern_rope_table(float *table, int64_t seq, int64_t rotary, const double *in
 }
 
 KERN_CLONES
-static void turn(float *x, const float *cosine, int64_t half, float sign)
+static void rotate(float *x, const float *cosine, int64_t half, float sign)
 {
     const float *sine = cosine + half;
 
@@ -178,8 +178,8 @@ void kern_rope(float *x, int64_t ld, const float *table, int64_t batch, int64_t 
 {
     for (int64_t i = 0; i < batch * seq; i++)
         for (int64_t h = 0; h < heads; h++)
-            turn(x + i * ld + h * head_dim, table + i % seq * rotary, rotary / 2,
-                 back ? -1.0f : 1.0f);
+            rotate(x + i * ld + h * head_dim, table + i % seq * rotary, rotary / 2,
+                   back ? -1.0f : 1.0f);
 }
 
 KERN_CLONES

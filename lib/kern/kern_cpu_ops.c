@@ -44,7 +44,7 @@ static int reserve(struct kern *k, int64_t bytes, struct err *err)
 
 /* ---- tokens: the caller's own, which stay where they are ---- */
 
-static void tokens(struct kern *k, struct kern_tokens *out, void *room, const int32_t *tokens,
+static void tokens(struct kern *k, struct kern_tokens *out, void *space, const int32_t *tokens,
                    const int32_t *targets, int64_t n, int64_t vocab)
 {
     *out = (struct kern_tokens){.id = tokens, .target = targets, .n = n};

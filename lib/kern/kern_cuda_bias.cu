@@ -59,7 +59,7 @@ __global__ __launch_bounds__(WARPS * 32) void bias_sum_kernel(float *part, const
                                                               int64_t ld, int64_t n, int64_t c,
                                                               int64_t piece)
 {
-    __shared__ float room[WARPS][32 * N];
+    __shared__ float space[WARPS][32 * N];
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t column = ((int64_t)blockIdx.x * 32 + lane) * N;
     int64_t i = blockIdx.y * piece + warp, end = min((blockIdx.y + 1) * piece, n);
@@ -83,14 +83,14 @@ __global__ __launch_bounds__(WARPS * 32) void bias_sum_kernel(float *part, const
         }
 #pragma unroll
     for (int j = 0; j < N; j++)
-        room[warp][lane * N + j] = sum[j];
+        space[warp][lane * N + j] = sum[j];
     __syncthreads();
     for (int j = (int)threadIdx.x; j < 32 * N; j += WARPS * 32) {
         int64_t to = (int64_t)blockIdx.x * 32 * N + j;
         float all = 0;
 
         for (int w = 0; w < WARPS; w++)
-            all += room[w][j];
+            all += space[w][j];
         if (to < c)
             part[blockIdx.y * c + to] = all;
     }

@@ -15,7 +15,7 @@ __global__ static __launch_bounds__(1024) void kern_columns_kernel(float *first,
                                                                    const float *part, int rows,
                                                                    int64_t stride, int64_t c)
 {
-    __shared__ float room[32][33];
+    __shared__ float space[32][33];
     const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
     int64_t column = (int64_t)blockIdx.x * 32 + lane;
     float *to = blockIdx.y ? second : first;
@@ -38,12 +38,12 @@ __global__ static __launch_bounds__(1024) void kern_columns_kernel(float *first,
             for (int k = 0; k < 12; k++)
                 sum += h[k];
         }
-    room[warp][lane] = sum;
+    space[warp][lane] = sum;
     __syncthreads();
     if (warp || column >= c)
         return;
     for (int w = 1; w < 32; w++)
-        sum += room[w][lane];
+        sum += space[w][lane];
     to[column] = before + sum;
 }
 

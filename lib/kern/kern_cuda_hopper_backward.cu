@@ -60,8 +60,8 @@ static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
                           const float2 *stats, const bf16 *qkv)
 {
     constexpr int ROWS = HOPPER_ROWS, KEYS = hopper_tiles<D>::KEYS, NT = KEYS / 8;
-    KERN_SHARED(char, room);
-    bf16 *shared = (bf16 *)(room + kern_wgmma_align(room));
+    KERN_SHARED(char, space);
+    bf16 *shared = (bf16 *)(space + kern_wgmma_align(space));
     int64_t b = blockIdx.x / s.heads, h = blockIdx.x % s.heads;
     int64_t ld = (s.heads + 2 * s.kv_heads) * D, to_values = s.kv_heads * D;
     int64_t from = b * s.seq * ld + h * D;
@@ -231,8 +231,9 @@ static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
                        const bf16 *qkv)
 {
     constexpr int ROWS = HOPPER_ROWS, QUERIES = hopper_tiles<D>::QUERIES;
-    KERN_SHARED(char, room);
-    bf16 *k = (bf16 *)(room + kern_wgmma_align(room)), *v = k + ROWS * D, *tiles = v + ROWS * D;
+    KERN_SHARED(char, space);
+    bf16 *k = (bf16 *)(space + kern_wgmma_align(space)), *v = k + ROWS * D,
+         *tiles = v + ROWS * D;
     float2 *tile_stats = (float2 *)(tiles + 4 * QUERIES * D);
     int64_t b = blockIdx.x / s.kv_heads, kv = blockIdx.x % s.kv_heads;
     int64_t heads = s.heads / s.kv_heads, to_values = s.kv_heads * D;

@@ -53,7 +53,7 @@ static inline struct kern_cuda *kern_cuda_of(const struct kern *k)
 int kern_cuda_reserve(struct kern *k, int64_t bytes, struct err *err);
 
 /* Entries of the table: kern_cuda_tokens.c, kern_cuda_heads.c, kern_cuda_product.c. */
-void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *room,
+void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *space,
                       const int32_t *tokens, const int32_t *targets, int64_t n, int64_t vocab);
 void kern_cuda_tokens_release(struct kern *k);
 

@@ -24,15 +24,15 @@ struct rows {
 };
 
 /* The maximum over a block of whole warps; room as for kern_block_sum. */
-__device__ static __forceinline__ float block_max(float x, float *room)
+__device__ static __forceinline__ float block_max(float x, float *space)
 {
     int lane = (int)threadIdx.x % 32, warps = (int)blockDim.x / 32;
 
     x = kern_warp_max(x);
     if (lane == 0)
-        room[threadIdx.x / 32] = x;
+        space[threadIdx.x / 32] = x;
     __syncthreads();
-    return kern_warp_max(room[lane < warps ? lane : 0]);
+    return kern_warp_max(space[lane < warps ? lane : 0]);
 }
 
 /* The numbers that the gradient of a logit needs, known to all threads. */
@@ -91,11 +91,11 @@ template <class T> __device__ static int is_left_out(T *x, const rows &r, int64_
 
 /* From the maximum and each thread's sum of exponentials; `of_target` is thread 0's. */
 __device__ static __forceinline__ row_facts finish(float max, float sum, float of_target,
-                                                   const rows &r, int64_t row, float *room)
+                                                   const rows &r, int64_t row, float *space)
 {
     row_facts f;
 
-    sum = kern_block_sum(sum, room);
+    sum = kern_block_sum(sum, space);
     if (threadIdx.x == 0)
         r.part[row] = make_float4(max, sum, of_target, 0);
     f.max = max;
@@ -173,7 +173,7 @@ template <int N, class T>
 __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
 {
     KERN_SHARED(T, held);
-    __shared__ float room_max[32], room_sum[32];
+    __shared__ float space_max[32], space_sum[32];
     const int all = (int)(r.v / N) * N, step = (int)blockDim.x * N, at = (int)threadIdx.x * N;
     const int last = all + (int)threadIdx.x, half = all / 2 / step * step;
     T *x = logits + blockIdx.x * r.ld;
@@ -199,9 +199,9 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
     kern_async_wait<0>();
     for (; j < all; j += step)
         s.add<N>(kern_load<N>(held + j));
-    float max = block_max(s.max, room_max);
+    float max = block_max(s.max, space_max);
     float sum = s.sum_to<T>(max);
-    row_facts f = finish(max, sum, of_target, r, blockIdx.x, room_sum);
+    row_facts f = finish(max, sum, of_target, r, blockIdx.x, space_sum);
     if (r.scale == 0)
         return;
 #pragma unroll 2
@@ -219,13 +219,13 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
  * followed by that of the block's next row, so that memory is busy while this row is worked on.
  * LONG_PACKS packs of each thread are under way.
  */
-enum { LONG_THREADS = 1024, LONG_PACKS = 4, ROOM = 512 };
+enum { LONG_THREADS = 1024, LONG_PACKS = 4, SPACE = 512 };
 
 template <int N, class T>
 __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r)
 {
     KERN_SHARED(T, held);
-    __shared__ float room_max[32], room_sum[32];
+    __shared__ float space_max[32], space_sum[32];
     const int packs = (int)(r.v / N), threads = (int)blockDim.x, me = (int)threadIdx.x;
     const int step = LONG_PACKS * threads;
     kern_pack<T, N> h[LONG_PACKS];
@@ -257,8 +257,8 @@ __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r
             }
             for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
                 s.add<1>(kern_load<1>(x + j));
-            float max = block_max(s.max, room_max);
-            f = finish(max, s.sum_to<T>(max), of_target, r, row, room_sum);
+            float max = block_max(s.max, space_max);
+            f = finish(max, s.sum_to<T>(max), of_target, r, row, space_sum);
         }
         const bool writes = !out && r.scale != 0;
         for (int64_t j = (int64_t)packs * N + me; writes && j < r.v; j += threads)
@@ -293,7 +293,7 @@ enum { AT_ONCE = 8 };
 
 __global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *part, int64_t n)
 {
-    __shared__ double room[32];
+    __shared__ double space[32];
     double sum = 0;
 
     for (int64_t i = threadIdx.x; i < n; i += AT_ONCE * 1024) {
@@ -311,7 +311,7 @@ __global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *
             }
         sum += log(product);
     }
-    sum = kern_block_sum(sum, room);
+    sum = kern_block_sum(sum, space);
     if (threadIdx.x == 0)
         *loss = sum;
 }
@@ -340,7 +340,7 @@ template <class T> static void launch(void *stream, T *logits, rows r)
                                        : long_kernel<1, T>;
 
     /* The most memory that a kernel may have, whatever this row takes; ROOM is for its sums. */
-    int64_t most = device_has(cudaDevAttrMaxSharedMemoryPerBlockOptin) / 16 * 16 - ROOM;
+    int64_t most = device_has(cudaDevAttrMaxSharedMemoryPerBlockOptin) / 16 * 16 - SPACE;
     int64_t may = held ? HELD_MOST : most > 0 ? most : 0;
     if (!held)
         bytes = fits ? kern_least(bytes, may) : 0;

@@ -204,7 +204,7 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
 template <int N, int P, int LAYER, class T, class W>
 __global__ __launch_bounds__(1024) void block_kernel(norm_args<T, W> a)
 {
-    __shared__ float room[2][32];
+    __shared__ float space[2][32];
     const int64_t row = blockIdx.x;
     const int at = (int)threadIdx.x * N, step = (int)blockDim.x * N, c = (int)a.c;
     const bool whole = at + (P - 1) * step < c;
@@ -220,12 +220,12 @@ __global__ __launch_bounds__(1024) void block_kernel(norm_args<T, W> a)
         mean = LAYER ? a.mean[row] : 0;
         rstd = a.rstd[row];
     } else if (LAYER) {
-        mean = kern_block_sum(own_sum<false>(x), room[0]) * by;
+        mean = kern_block_sum(own_sum<false>(x), space[0]) * by;
     }
     if (LAYER)
         lower(x, mean, whole);
     if (!a.again) {
-        rstd = rsqrtf(kern_block_sum(own_sum<true>(x), room[1]) * by + a.eps);
+        rstd = rsqrtf(kern_block_sum(own_sum<true>(x), space[1]) * by + a.eps);
         if (threadIdx.x == 0) {
             a.rstd[row] = rstd;
             if (LAYER)
@@ -239,7 +239,7 @@ __global__ __launch_bounds__(1024) void block_kernel(norm_args<T, W> a)
 template <class T, class W>
 __global__ __launch_bounds__(256) void norm_any_kernel(norm_args<T, W> a)
 {
-    __shared__ float room[2][32];
+    __shared__ float space[2][32];
     const int64_t row = blockIdx.x;
     const T *x = a.x + row * a.c;
     T *y = a.y + row * a.c;
@@ -252,12 +252,12 @@ __global__ __launch_bounds__(256) void norm_any_kernel(norm_args<T, W> a)
         if (a.mean) {
             for (int64_t j = threadIdx.x; j < a.c; j += blockDim.x)
                 sum += kern_float(x[j]);
-            mean = kern_block_sum(sum, room[0]) / (float)a.c;
+            mean = kern_block_sum(sum, space[0]) / (float)a.c;
             sum = 0;
         }
         for (int64_t j = threadIdx.x; j < a.c; j += blockDim.x)
             sum += (kern_float(x[j]) - mean) * (kern_float(x[j]) - mean);
-        rstd = 1.0f / sqrtf(kern_block_sum(sum, room[1]) / (float)a.c + a.eps);
+        rstd = 1.0f / sqrtf(kern_block_sum(sum, space[1]) / (float)a.c + a.eps);
         if (threadIdx.x == 0) {
             a.rstd[row] = rstd;
             if (a.mean)

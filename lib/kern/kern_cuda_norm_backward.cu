@@ -64,7 +64,8 @@ template <int N, int P, class T> struct row_packs {
 
 /* Sums over a row's threads, known to all of them; room: of the block's warps. */
 template <int SUMS>
-__device__ static __forceinline__ void row_sums(float (&sum)[SUMS], float (*room)[THREADS / 32])
+__device__ static __forceinline__ void row_sums(float (&sum)[SUMS],
+                                                float (*space)[THREADS / 32])
 {
     const int lane = (int)threadIdx.x % 32, warps = (int)blockDim.x / 32;
     const int first = (int)threadIdx.y * warps;
@@ -77,11 +78,11 @@ __device__ static __forceinline__ void row_sums(float (&sum)[SUMS], float (*room
     if (warps == 1)
         return;
     if (lane < SUMS)
-        room[lane][first + (int)threadIdx.x / 32] = lane ? sum[SUMS - 1] : sum[0];
+        space[lane][first + (int)threadIdx.x / 32] = lane ? sum[SUMS - 1] : sum[0];
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < SUMS; k++)
-        sum[k] = lane % 8 < warps ? room[k][first + lane % 8] : 0;
+        sum[k] = lane % 8 < warps ? space[k][first + lane % 8] : 0;
 #pragma unroll
     for (int d = 4; d; d >>= 1)
 #pragma unroll
@@ -197,7 +198,7 @@ template <int N, int P, int SUMS, class T, class W>
 __global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a)
 {
     KERN_SHARED(T, held);
-    __shared__ float room[2][SUMS][THREADS / 32];
+    __shared__ float space[2][SUMS][THREADS / 32];
     const int at = (int)threadIdx.x * N, step = (int)blockDim.x * N, c = (int)a.c;
     const bool whole = at + (P - 1) * step < c; /* of a row's packs but the last all are */
     const int threads = (int)(blockDim.x * blockDim.y);
@@ -237,7 +238,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a
                 if (p < P - 1 || whole)
                     r.add(sum, stage, p, scale, shift);
         /* Two rooms in turn: a barrier lies between what is read here and written again. */
-        row_sums<SUMS>(sum, room[stage]);
+        row_sums<SUMS>(sum, space[stage]);
         const float all = sum[0] * (SUMS == 1 ? scale : 1) * scale * mean_of;
         const float other = SUMS == 2 && a.mean ? sum[SUMS - 1] * scale * mean_of : 0;
         if (row < a.n)
@@ -259,7 +260,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a
 template <class T, class W>
 __global__ __launch_bounds__(THREADS) void back_any_kernel(back_args<T, W> a)
 {
-    __shared__ float room[2][32];
+    __shared__ float space[2][32];
     float *dw = a.part ? a.part + (int64_t)blockIdx.x * 2 * a.c : NULL;
 
     for (int64_t row = blockIdx.x; row < a.n; row += gridDim.x) {
@@ -274,8 +275,8 @@ __global__ __launch_bounds__(THREADS) void back_any_kernel(back_args<T, W> a)
             gx += d * ((kern_float(x[j]) - mean) * rstd);
         }
         __syncthreads(); /* the rooms may still be read for the row before */
-        gx = kern_block_sum(gx, room[0]) / (float)a.c;
-        g = a.mean ? kern_block_sum(g, room[1]) / (float)a.c : 0;
+        gx = kern_block_sum(gx, space[0]) / (float)a.c;
+        g = a.mean ? kern_block_sum(g, space[1]) / (float)a.c : 0;
         for (int64_t j = threadIdx.x; j < a.c; j += THREADS) {
             float d = kern_float(dy[j]), xhat = (kern_float(x[j]) - mean) * rstd;
 

@@ -93,7 +93,7 @@ template <int N, class T> __device__ static __forceinline__ double squares(kern_
 template <int N, class T>
 __global__ __launch_bounds__(SUM_THREADS) void sumsq_kernel(double *part, const T *x, int64_t n)
 {
-    __shared__ double room[32];
+    __shared__ double space[32];
     const int64_t step = (int64_t)gridDim.x * SUM_THREADS * N;
     int64_t i = ((int64_t)blockIdx.x * SUM_THREADS + threadIdx.x) * N;
     double sum = 0;
@@ -114,19 +114,19 @@ __global__ __launch_bounds__(SUM_THREADS) void sumsq_kernel(double *part, const 
         else
             for (int64_t j = i; j < n; j++)
                 sum += squares(kern_load<1>(x + j));
-    sum = kern_block_sum(sum, room);
+    sum = kern_block_sum(sum, space);
     if (threadIdx.x == 0)
         part[blockIdx.x] = sum;
 }
 
 __global__ void sumsq_add_kernel(double *total, const double *part, int blocks)
 {
-    __shared__ double room[32];
+    __shared__ double space[32];
     double sum = 0;
 
     for (int i = (int)threadIdx.x; i < blocks; i += SUM_THREADS)
         sum += part[i];
-    sum = kern_block_sum(sum, room);
+    sum = kern_block_sum(sum, space);
     if (threadIdx.x == 0)
         *total += sum;
 }

@@ -94,7 +94,7 @@ static cublasStatus_t lay(cublasLtMatrixLayout_t *out, enum dtype type, char op,
 static cublasStatus_t prepare(struct kern *k, struct cuda_product *p)
 {
     const struct kern_product_shape *s = &p->shape;
-    uint64_t room = (uint64_t)kern_cuda_of(k)->product_bytes;
+    uint64_t space = (uint64_t)kern_cuda_of(k)->product_bytes;
     cublasStatus_t bad = describe(s, &p->plain, 0);
 
     if (!bad && p->fused)
@@ -109,7 +109,7 @@ static cublasStatus_t prepare(struct kern *k, struct cuda_product *p)
         bad = cublasLtMatmulPreferenceCreate(&p->want);
     if (!bad)
         bad = cublasLtMatmulPreferenceSetAttribute(
-            p->want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room);
+            p->want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &space, sizeof space);
     return bad;
 }
 

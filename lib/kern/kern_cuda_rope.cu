@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Applies rotary positions.  A thread has N elements of the first half of a head and their
- * partners in the second, in up to HEADS heads of a row, which turn by the same angles; where a
+ * partners in the second, in up to HEADS heads of a row, which rotation by the same angles; where a
  * part of a head turns, of its halves:
  *
  *     thread   group  of groups = ceil(heads / HEADS);  heads group, group + groups, ...
@@ -17,14 +17,15 @@ extern "C" {
 /* BLOCKS on a processor at once: 128 KiB of heads are under way, within 64 registers. */
 enum { THREADS = 256, HEADS = 4, BLOCKS = 4 };
 
-struct turn {
+struct rotation {
     int64_t ld, rows, seq;
     int heads, groups, half, head; /* elements of half of what turns, of a head */
     float sign;
 };
 
 template <int N, class T>
-__global__ __launch_bounds__(THREADS, BLOCKS) void rope_kernel(T *x, const float *table, turn s)
+__global__ __launch_bounds__(THREADS, BLOCKS) void rope_kernel(T *x, const float *table,
+                                                               rotation s)
 {
     const int columns = s.half / N, each = s.groups * columns;
     int64_t item = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -69,7 +70,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void rope_kernel(T *x, const float
         }
 }
 
-template <int N, class T> static void launch(void *stream, T *x, const float *table, turn s)
+template <int N, class T> static void launch(void *stream, T *x, const float *table, rotation s)
 {
     int64_t items = s.rows * s.groups * (s.half / N);
     auto kernel = rope_kernel<N, T>;
@@ -77,7 +78,7 @@ template <int N, class T> static void launch(void *stream, T *x, const float *ta
     KERN_LAUNCH(kernel, (unsigned)kern_ceil(items, THREADS), THREADS, 0, stream, x, table, s);
 }
 
-template <class T> static void rope(void *stream, T *x, const float *table, turn s)
+template <class T> static void rope(void *stream, T *x, const float *table, rotation s)
 {
     const int full = kern_full<T>::n;
 
@@ -92,14 +93,14 @@ extern "C" void kern_cuda_rope(struct kern *k, void *x, int64_t ld, const float 
                                int64_t batch, int64_t seq, int64_t heads, int64_t head_dim,
                                int64_t rotary, int back)
 {
-    turn s = {ld,
-              batch * seq,
-              seq,
-              (int)heads,
-              (int)kern_ceil(heads, HEADS),
-              (int)(rotary / 2),
-              (int)head_dim,
-              back ? -1.0f : 1.0f};
+    rotation s = {ld,
+                  batch * seq,
+                  seq,
+                  (int)heads,
+                  (int)kern_ceil(heads, HEADS),
+                  (int)(rotary / 2),
+                  (int)head_dim,
+                  back ? -1.0f : 1.0f};
 
     if (s.rows <= 0 || heads <= 0 || s.half <= 0)
         return;

@@ -30,7 +30,7 @@ __device__ static __forceinline__ float kern_warp_max(float x)
  * Sum over a block of whole warps, known to all threads; room: 32 elements of shared memory.
  * Another call with the same room needs a barrier between.
  */
-template <class T> __device__ static __forceinline__ T kern_block_sum(T x, T *room)
+template <class T> __device__ static __forceinline__ T kern_block_sum(T x, T *space)
 {
     int lane = (int)threadIdx.x % 32, warps = (int)blockDim.x / 32;
 
@@ -38,9 +38,9 @@ template <class T> __device__ static __forceinline__ T kern_block_sum(T x, T *ro
     if (warps == 1)
         return x;
     if (lane == 0)
-        room[threadIdx.x / 32] = x;
+        space[threadIdx.x / 32] = x;
     __syncthreads();
-    return kern_warp_sum(lane < warps ? room[lane] : (T)0);
+    return kern_warp_sum(lane < warps ? space[lane] : (T)0);
 }
 
 #endif

@@ -65,13 +65,13 @@ static int64_t sort(struct kern_cuda *own, const int32_t *id, int32_t *row, int3
     return runs;
 }
 
-void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *room,
+void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *space,
                       const int32_t *tokens, const int32_t *targets, int64_t n, int64_t vocab)
 {
     struct kern_cuda *own = kern_cuda_of(k);
     struct kern_cuda_stage *s = &own->stage[own->next_stage];
     size_t bytes = (size_t)n * sizeof *tokens;
-    int32_t *at = room;
+    int32_t *at = space;
 
     assert(n < INT32_MAX / 4);
     *out = (struct kern_tokens){.id = at, .row = at + 2 * n, .run = at + 3 * n, .n = n};
@@ -84,7 +84,7 @@ void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *room,
     if (targets)
         memcpy(ints + n, targets, bytes);
     out->runs = sort(own, tokens, ints + 2 * n, ints + 3 * n, n, vocab);
-    device_copy(k->queue, room, ints, (3 * n + out->runs + 1) * (int64_t)sizeof *ints);
+    device_copy(k->queue, space, ints, (3 * n + out->runs + 1) * (int64_t)sizeof *ints);
     device_record(k->queue, s->read);
 }
 

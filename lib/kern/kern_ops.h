@@ -35,7 +35,7 @@ struct kern_ops {
     /* The room that a batch's tokens need, and a copy of them there; host: tokens, targets,
        NULL without a loss.  On a CPU they stay where they are: borrowed. */
     int64_t (*tokens_bytes)(const struct kern *k, int64_t n);
-    void (*tokens)(struct kern *k, struct kern_tokens *out, void *room, const int32_t *tokens,
+    void (*tokens)(struct kern *k, struct kern_tokens *out, void *space, const int32_t *tokens,
                    const int32_t *targets, int64_t n, int64_t vocab);
 
     /* y a (n,c), table w (vocab,c). */

@@ -32,7 +32,7 @@ static int64_t rounded(int64_t out)
     return (out + 3) / 4 * 4;
 }
 
-int64_t kern_sparse_room(int64_t rows, int64_t in, int64_t out)
+int64_t kern_sparse_space(int64_t rows, int64_t in, int64_t out)
 {
     return tiles_of(rows) * TILE * (in + rounded(out)) + 4 * LANES * in;
 }
@@ -55,11 +55,12 @@ int64_t kern_sparse_room(int64_t rows, int64_t in, int64_t out)
         }
 
 /* (16,16) */
-KERN_INLINE void transpose(kern_lanes v[LANES]){STAGE(v, 8) STAGE(v, 4) STAGE(v, 2) STAGE(v, 1)}
+KERN_INLINE void transpose_lanes(kern_lanes v[LANES]){STAGE(v, 8) STAGE(v, 4) STAGE(v, 2)
+                                                          STAGE(v, 1)}
 
 /* Columns [c, columns) of a tile, element by element. */
-KERN_INLINE void turn_rest(float *to, const float *x, int64_t ld, int64_t rows, int64_t c,
-                           int64_t columns)
+KERN_INLINE void transpose_rest(float *to, const float *x, int64_t ld, int64_t rows, int64_t c,
+                                int64_t columns)
 {
     for (; c < columns; c++)
         for (int64_t r = 0; r < TILE; r++)
@@ -68,8 +69,8 @@ KERN_INLINE void turn_rest(float *to, const float *x, int64_t ld, int64_t rows, 
 
 /* The tiles of x (rows, columns), `all` columns wide; what is over is 0. */
 KERN_CLONES
-static void turn(float *to, const float *x, int64_t ld, int64_t rows, int64_t columns,
-                 int64_t all)
+static void transpose(float *to, const float *x, int64_t ld, int64_t rows, int64_t columns,
+                      int64_t all)
 {
     for (int64_t first = 0; first < rows; first += TILE, to += all * TILE, x += TILE * ld) {
         int64_t n = rows - first < TILE ? rows - first : TILE, c = 0;
@@ -79,11 +80,11 @@ static void turn(float *to, const float *x, int64_t ld, int64_t rows, int64_t co
                 kern_lanes v[LANES] = {{0}};
                 for (int64_t r = 0; r < LANES && part + r < n; r++)
                     v[r] = *(const kern_lanes *)(x + (part + r) * ld + c);
-                transpose(v);
+                transpose_lanes(v);
                 for (int i = 0; i < LANES; i++)
                     *(kern_lanes *)(to + (c + i) * TILE + part) = v[i];
             }
-        turn_rest(to, x, ld, n, c, columns);
+        transpose_rest(to, x, ld, n, c, columns);
     }
 }
 
@@ -179,8 +180,8 @@ static void dw_of(const struct kern_sparse *w, const float *dy, const float *x, 
 
 /* Columns of a tile back into rows, + from + bias. */
 KERN_CLONES
-static void turn_back(const float *tile, int64_t rows, int64_t columns, const float *from,
-                      const float *bias, float *to, int64_t ld)
+static void transpose_back(const float *tile, int64_t rows, int64_t columns, const float *from,
+                           const float *bias, float *to, int64_t ld)
 {
     int64_t c = 0;
 
@@ -189,7 +190,7 @@ static void turn_back(const float *tile, int64_t rows, int64_t columns, const fl
             kern_lanes v[LANES];
             for (int i = 0; i < LANES; i++)
                 v[i] = *(const kern_lanes *)(tile + (c + i) * TILE + part);
-            transpose(v);
+            transpose_lanes(v);
             for (int64_t r = 0; r < LANES && part + r < rows; r++) {
                 int64_t at = (part + r) * ld + c;
                 if (from)
@@ -206,39 +207,39 @@ static void turn_back(const float *tile, int64_t rows, int64_t columns, const fl
 }
 
 void kern_sparse_y(const struct kern_sparse *w, const float *x, int64_t ldx, int64_t rows,
-                   const float *from, const float *bias, float *y, int64_t ldy, float *room)
+                   const float *from, const float *bias, float *y, int64_t ldy, float *space)
 {
-    float *out = room + w->in * TILE;
+    float *out = space + w->in * TILE;
 
     for (int64_t first = 0; first < rows; first += TILE) {
         int64_t n = rows - first < TILE ? rows - first : TILE, at = first * ldy;
-        turn(room, x + first * ldx, ldx, n, w->in, w->in);
-        y_of(w, room, out);
-        turn_back(out, n, w->out, from ? from + at : NULL, bias, y + at, ldy);
+        transpose(space, x + first * ldx, ldx, n, w->in, w->in);
+        y_of(w, space, out);
+        transpose_back(out, n, w->out, from ? from + at : NULL, bias, y + at, ldy);
     }
 }
 
 void kern_sparse_dx(const struct kern_sparse *w, const float *dy, int64_t ldy, int64_t rows,
-                    int add, float *dx, int64_t ldx, float *room)
+                    int add, float *dx, int64_t ldx, float *space)
 {
-    float *in = room + rounded(w->out) * TILE;
+    float *in = space + rounded(w->out) * TILE;
 
     for (int64_t first = 0; first < rows; first += TILE) {
         int64_t n = rows - first < TILE ? rows - first : TILE, at = first * ldx;
-        turn(room, dy + first * ldy, ldy, n, w->out, rounded(w->out));
+        transpose(space, dy + first * ldy, ldy, n, w->out, rounded(w->out));
         memset(in, 0, (size_t)(w->in * TILE) * sizeof *in);
-        dx_of(w, room, in);
-        turn_back(in, n, w->in, add ? dx + at : NULL, NULL, dx + at, ldx);
+        dx_of(w, space, in);
+        transpose_back(in, n, w->in, add ? dx + at : NULL, NULL, dx + at, ldx);
     }
 }
 
 void kern_sparse_dw(const struct kern_sparse *w, const float *dy, int64_t ldy, const float *x,
-                    int64_t ldx, int64_t rows, float *dvalue, float *room)
+                    int64_t ldx, int64_t rows, float *dvalue, float *space)
 {
-    float *out = room + tiles_of(rows) * TILE * w->in;
+    float *out = space + tiles_of(rows) * TILE * w->in;
     float *sums = out + tiles_of(rows) * TILE * rounded(w->out);
 
-    turn(room, x, ldx, rows, w->in, w->in);
-    turn(out, dy, ldy, rows, w->out, rounded(w->out));
-    dw_of(w, out, room, tiles_of(rows), dvalue, sums);
+    transpose(space, x, ldx, rows, w->in, w->in);
+    transpose(out, dy, ldy, rows, w->out, rounded(w->out));
+    dw_of(w, out, space, tiles_of(rows), dvalue, sums);
 }

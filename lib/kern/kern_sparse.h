@@ -11,7 +11,7 @@
  * column[p]. block is 1 or 4; outputs past the last one have values of 0.
  *
  * Rows are taken KERN_SPARSE_TILE at a time, turned, so that a value meets a vector of them:
- * room is kern_sparse_room floats.  Equal inputs give equal bits.
+ * room is kern_sparse_space floats.  Equal inputs give equal bits.
  */
 enum { KERN_SPARSE_TILE = 32 };
 
@@ -26,15 +26,15 @@ struct kern_sparse {
    than dense ones: with 10 % of them 0.5 to 0.7 of it in blocks and 0.9 one by one, with 20 %
    as much (AVX-512, 256 to 2048 inputs and outputs). */
 int64_t kern_sparse_most(int block, int64_t entries);
-int64_t kern_sparse_room(int64_t rows, int64_t in, int64_t out);
+int64_t kern_sparse_space(int64_t rows, int64_t in, int64_t out);
 /* y (rows,out) = x W^T, or from + x W^T, + bias (out); NULL: none.  from: rows as y's. */
 void kern_sparse_y(const struct kern_sparse *w, const float *x, int64_t ldx, int64_t rows,
-                   const float *from, const float *bias, float *y, int64_t ldy, float *room);
+                   const float *from, const float *bias, float *y, int64_t ldy, float *space);
 /* dx (rows,in) = dy W, or added to it. */
 void kern_sparse_dx(const struct kern_sparse *w, const float *dy, int64_t ldy, int64_t rows,
-                    int add, float *dx, int64_t ldx, float *room);
+                    int add, float *dx, int64_t ldx, float *space);
 /* dvalue [places * block] += dy^T x at the places. */
 void kern_sparse_dw(const struct kern_sparse *w, const float *dy, int64_t ldy, const float *x,
-                    int64_t ldx, int64_t rows, float *dvalue, float *room);
+                    int64_t ldx, int64_t rows, float *dvalue, float *space);
 
 #endif

@@ -79,7 +79,7 @@ uint64_t meter_next_id(struct meter_seen *s, uint64_t id)
     while (at < s->ids && s->of[at].id != id)
         at++;
     if (at == s->ids) {
-        s->of = mem_grow(s->of, &s->room, (size_t)at + 1, sizeof *s->of);
+        s->of = mem_grow(s->of, &s->space, (size_t)at + 1, sizeof *s->of);
         s->of[s->ids++] = (struct meter_same){.id = id};
     }
     return meter_id(&id, sizeof id, (uint64_t)s->of[at].count++);

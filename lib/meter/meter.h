@@ -104,7 +104,7 @@ struct meter_seen {
         int64_t count;
     } * of; /* owned: mem_free */
     int ids;
-    size_t room;
+    size_t space;
 };
 uint64_t meter_next_id(struct meter_seen *s, uint64_t id);
 

@@ -85,7 +85,8 @@ static void take_tokens(struct net *net, const int32_t *tokens, const int32_t *t
     struct net_buffers *n = net->buffers;
     struct kern *k = net->options.kern;
 
-    k->op->tokens(k, &n->tokens, n->tokens_room, tokens, targets, net->rows, net->model->vocab);
+    k->op->tokens(k, &n->tokens, n->tokens_space, tokens, targets, net->rows,
+                  net->model->vocab);
 }
 
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale)

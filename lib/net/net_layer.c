@@ -62,7 +62,7 @@ static void act_backward(const struct net *net, void *dy, void *ffn)
         k->op->gelu_backward(k, dy, ffn, R * F, net->model->ffn_type == MODEL_FFN_GELU_TANH);
 }
 
-static void turn(const struct net *net, const struct net_hand *hand, void *qkv, int back)
+static void rotate(const struct net *net, const struct net_hand *hand, void *qkv, int back)
 {
     const struct model *m = net->model;
     const struct net_buffers *n = net->buffers;
@@ -231,7 +231,7 @@ static void keep(const struct net *net, int64_t layer, const struct net_hand *ha
     net_norm(net, 0, hand, n->h, &k->norm[0], k->x, net->rows, 0);
     net_stage_forward(net, NET_QKV, hand, n->h, NULL, qkv);
     norm_heads(net, hand, k, qkv);
-    turn(net, hand, qkv, 0);
+    rotate(net, hand, qkv, 0);
     attention(net, k, 0);
     add_stage(net, NET_OUT, NET_AFTER_OUT, hand, k, k->att, k->x, k->x_mid);
 
@@ -261,12 +261,12 @@ static void down_backward(const struct net *net, const struct net_layer_kept *k,
 
     if (hand->at->stop == NET_NORM_DOWN)
         return;
-    struct net_dy dy = {d, net_operand(net, d, net->rows, s->ld, n->dy_room)};
+    struct net_dy dy = {d, net_operand(net, d, net->rows, s->ld, n->dy_space)};
     net_line_dx(net, s->first, hand, &dy, last ? NULL : n->act);
     /* Last, it is for what DOWN reads alone, in the same bits; the gradients mean nothing. */
     act_backward(net, n->act, k->ffn);
     if (net_stage_needs_x(net, NET_DOWN, hand))
-        x = net_operand(net, n->act, net->rows, s->in, n->x_room);
+        x = net_operand(net, n->act, net->rows, s->in, n->x_space);
     net_line_dw(net, s->first, hand, &dy, x);
 }
 
@@ -314,7 +314,7 @@ void net_layer_backward(const struct net *net, int64_t layer, const void *params
     if (stop == NET_P_OUT)
         return;
     attention(net, k, 1);
-    turn(net, &hand, n->dqkv, 1);
+    rotate(net, &hand, n->dqkv, 1);
     norm_heads_backward(net, &hand, k);
     if (stop == NET_NORM_HEADS)
         return;

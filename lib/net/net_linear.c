@@ -89,7 +89,7 @@ void net_linear_release(struct net *net)
 }
 
 /* Rows of a matrix of another type, into a room where they are row elements apart. */
-static void rounded(const struct net *net, void *room, int64_t row, const void *x,
+static void rounded(const struct net *net, void *space, int64_t row, const void *x,
                     enum dtype type, int64_t rows, int64_t columns)
 {
     struct kern *k = net->options.kern;
@@ -100,19 +100,19 @@ static void rounded(const struct net *net, void *room, int64_t row, const void *
         rows = 1;
     }
     for (int64_t i = 0; i < rows; i++)
-        k->op->convert(k, (char *)room + i * row * dtype_bytes(to), to,
+        k->op->convert(k, (char *)space + i * row * dtype_bytes(to), to,
                        (const char *)x + i * columns * dtype_bytes(type), type, columns);
 }
 
 const void *net_operand(const struct net *net, const void *x, int64_t rows, int64_t columns,
-                        void *room)
+                        void *space)
 {
     enum dtype act = net->options.kern->act;
 
     if (act == net->options.compute)
         return x;
-    rounded(net, room, net_operand_ld(net, columns), x, act, rows, columns);
-    return room;
+    rounded(net, space, net_operand_ld(net, columns), x, act, rows, columns);
+    return space;
 }
 
 static const void *weight(const struct net *net, const void *w, int64_t rows, int64_t columns)
@@ -121,8 +121,8 @@ static const void *weight(const struct net *net, const void *w, int64_t rows, in
 
     if (type == net->options.compute)
         return w;
-    rounded(net, net->buffers->w_room, net_weight_ld(net, columns), w, type, rows, columns);
-    return net->buffers->w_room;
+    rounded(net, net->buffers->w_space, net_weight_ld(net, columns), w, type, rows, columns);
+    return net->buffers->w_space;
 }
 
 static const void *line_weight(const struct net *net, const struct net_hand *hand, int line)
@@ -161,13 +161,13 @@ static void run(const struct net *net, int line, enum net_product p, const void 
 }
 
 /* s rows, as an operand. */
-static const void *scaled(const struct net *net, void *low, int64_t rows, void *room)
+static const void *scaled(const struct net *net, void *low, int64_t rows, void *space)
 {
     const struct model_lora *a = &net->model->lora;
     struct kern *k = net->options.kern;
 
     k->op->scale_act(k, low, (float)(a->alpha / (double)a->rank), rows * a->rank);
-    return net_operand(net, low, rows, a->rank, room);
+    return net_operand(net, low, rows, a->rank, space);
 }
 
 static const void *low_of(const struct net *net, int line, const struct net_hand *hand,
@@ -176,7 +176,7 @@ static const void *low_of(const struct net *net, int line, const struct net_hand
     const struct net_buffers *n = net->buffers;
 
     run(net, line, NET_LOW, x, adapter_a(net, hand, line), n->low);
-    return scaled(net, n->low, net_rows(net, n->shape.line[line].stage), n->low_room);
+    return scaled(net, n->low, net_rows(net, n->shape.line[line].stage), n->low_space);
 }
 
 void net_stage_forward(const struct net *net, enum net_stage_name stage,
@@ -184,7 +184,7 @@ void net_stage_forward(const struct net *net, enum net_stage_name stage,
 {
     const struct net_buffers *n = net->buffers;
     const struct net_stage *s = &n->shape.stage[stage];
-    const void *operand = net_operand(net, x, net_rows(net, stage), s->in, n->x_room);
+    const void *operand = net_operand(net, x, net_rows(net, stage), s->in, n->x_space);
     struct kern *k = net->options.kern;
 
     for (int i = s->first; i < s->first + s->count; i++) {
@@ -215,7 +215,7 @@ void net_line_dx(const struct net *net, int line, const struct net_hand *hand,
     if (at->a < 0)
         return;
     run(net, line, NET_DLOW, dy->operand, adapter_b(net, hand, line), n->dlow);
-    const void *dlow = scaled(net, n->dlow, net->rows, n->dlow_room);
+    const void *dlow = scaled(net, n->dlow, net->rows, n->dlow_space);
     if (dx)
         run(net, line, NET_DXA, dlow, adapter_a(net, hand, line), dx);
 }
@@ -246,7 +246,7 @@ void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
     if (b)
         run(net, line, NET_DB, dy->operand, low_of(net, line, hand, x), b);
     if (a) /* dlow, which net_line_dx left */
-        run(net, line, NET_DA, n->dlow_room ? n->dlow_room : n->dlow, x, a);
+        run(net, line, NET_DA, n->dlow_space ? n->dlow_space : n->dlow, x, a);
 }
 
 int net_stage_needs_x(const struct net *net, enum net_stage_name stage,
@@ -268,11 +268,11 @@ void net_stage_backward(const struct net *net, enum net_stage_name stage,
 {
     const struct net_buffers *n = net->buffers;
     const struct net_stage *s = &n->shape.stage[stage];
-    const char *rounded_dy = net_operand(net, dy, net->rows, s->ld, n->dy_room);
+    const char *rounded_dy = net_operand(net, dy, net->rows, s->ld, n->dy_space);
     const void *operand = NULL;
 
     if (x && net_stage_needs_x(net, stage, hand))
-        operand = net_operand(net, x, net->rows, s->in, n->x_room);
+        operand = net_operand(net, x, net->rows, s->in, n->x_space);
     for (int i = s->first; i < s->first + s->count; i++) {
         int64_t column = n->shape.line[i].column;
         struct net_dy own = {(const char *)dy + net_act_bytes(net, column),

@@ -44,7 +44,7 @@ struct net_graph_table {
 struct net_micro {
     struct net_layer_kept *kept; /* [layers]; what they point at lies in the arena */
     struct kern_tokens tokens;
-    void *tokens_room, *x_last, *dx;
+    void *tokens_space, *x_last, *dx;
     int32_t *begins; /* (B,T), owned: a copy where there are several; else NULL */
 };
 
@@ -54,7 +54,7 @@ struct net_buffers {
     int using;               /* the one whose these are: */
     struct net_layer_kept *kept;
     struct kern_tokens tokens;
-    void *tokens_room;
+    void *tokens_space;
     void *x_last; /* (R,C) */
     void *dx;     /* (R,C) gradient of what the visit gave out */
     const int32_t *begins;
@@ -70,11 +70,11 @@ struct net_buffers {
     void *scores;      /* attention_bytes */
     void *low, *dlow;  /* (R, rank) alpha / rank x A^T; its gradient, times the same */
     /* Operands rounded to the type of products where they are of another; as large as any. */
-    void *x_room, *dy_room, *w_room, *low_room, *dlow_room;
+    void *x_space, *dy_space, *w_space, *low_space, *dlow_space;
     float *whole; /* a sparse weight, or the gradient of one, as a dense one: the largest */
     /* Places of a sparse weight, where products go by them; else NULL. */
     int32_t *place_start, *place_column;
-    float *places_room;
+    float *places_space;
     struct net_graph_table graphs;
 };
 
@@ -119,7 +119,7 @@ struct net_dy {
 };
 /* x (rows, columns) itself, or rounded into the room. */
 const void *net_operand(const struct net *net, const void *x, int64_t rows, int64_t columns,
-                        void *room);
+                        void *space);
 /* y = x W^T + bias + adapter of all lines of a stage, + from where the stage adds. */
 void net_stage_forward(const struct net *net, enum net_stage_name stage,
                        const struct net_hand *hand, const void *x, const void *from, void *y);

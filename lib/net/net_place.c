@@ -140,7 +140,7 @@ void net_use(struct net *net, int micro)
     n->using = micro;
     n->kept = own->kept;
     n->tokens = own->tokens;
-    n->tokens_room = own->tokens_room;
+    n->tokens_space = own->tokens_space;
     n->x_last = own->x_last;
     n->dx = own->dx;
     n->begins = own->begins ? own->begins : net->options.begins;
@@ -164,19 +164,19 @@ static void x_rooms_place(struct net *net, struct arena *arena)
         x = larger(x, rows * net_operand_ld(net, s->in));
         dy = larger(dy, rows * net_operand_ld(net, s->ld));
     }
-    n->x_room = arena_take(arena, bytes * x);
+    n->x_space = arena_take(arena, bytes * x);
     if (!net->options.forward_only)
-        n->dy_room = arena_take(arena, bytes * dy);
+        n->dy_space = arena_take(arena, bytes * dy);
     if (r)
-        n->low_room = arena_take(arena, bytes * low);
+        n->low_space = arena_take(arena, bytes * low);
     if (r && !net->options.forward_only)
-        n->dlow_room = arena_take(arena, bytes * low);
+        n->dlow_space = arena_take(arena, bytes * low);
 }
 
 static void sparse_place(struct net *net, struct arena *arena)
 {
     struct net_buffers *n = net->buffers;
-    int64_t whole = 0, room = 0, outs = 0;
+    int64_t whole = 0, space = 0, outs = 0;
 
     for (int i = 0; i < n->shape.lines; i++) {
         const struct net_line *l = &n->shape.line[i];
@@ -184,7 +184,7 @@ static void sparse_place(struct net *net, struct arena *arena)
         if (l->stage == NET_HEAD)
             continue;
         whole = larger(whole, s->in * l->out);
-        room = larger(room, kern_sparse_room(net_rows(net, l->stage), s->in, l->out));
+        space = larger(space, kern_sparse_space(net_rows(net, l->stage), s->in, l->out));
         outs = larger(outs, l->out);
     }
     n->whole = take_f32(arena, whole);
@@ -193,7 +193,7 @@ static void sparse_place(struct net *net, struct arena *arena)
     int64_t most = kern_sparse_most(net->model->sparse.block, whole);
     n->place_start = arena_take(arena, (outs + 1) * (int64_t)sizeof(int32_t));
     n->place_column = arena_take(arena, most * (int64_t)sizeof(int32_t));
-    n->places_room = take_f32(arena, room);
+    n->places_space = take_f32(arena, space);
 }
 
 static void place_products(struct net *net, struct arena *arena)
@@ -220,7 +220,7 @@ static void place_products(struct net *net, struct arena *arena)
                 w = larger(w,
                            larger(r * net_weight_ld(net, in), l->out * net_weight_ld(net, r)));
         }
-        n->w_room = arena_take(arena, dtype_bytes(net->options.compute) * w);
+        n->w_space = arena_take(arena, dtype_bytes(net->options.compute) * w);
     }
     if (net->model->sparse.share > 0)
         sparse_place(net, arena);
@@ -254,7 +254,7 @@ void net_place_arrays(struct net *net, struct arena *arena)
         for (int64_t l = 0; l <= last; l++)
             kept[l].x =
                 l >= from || l == 0 ? take(net, arena, net->rows, m->hidden) : kept[l - 1].x;
-        own->tokens_room = arena_take(arena, k->op->tokens_bytes(k, R));
+        own->tokens_space = arena_take(arena, k->op->tokens_bytes(k, R));
         own->x_last = take(net, arena, R, C);
         own->dx = net->options.forward_only ? NULL : take(net, arena, R, C);
     }

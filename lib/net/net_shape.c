@@ -166,20 +166,21 @@ static int joined(const struct net_shape *n, const struct model *m,
 /* The stage's first line takes in the others; those behind them move up. */
 static void join_lines(struct net_shape *n, const struct model *m, struct net_stage *stage)
 {
-    int first = stage->first, gone = stage->count - 1, left = n->lines - first - stage->count;
+    int first = stage->first, removed = stage->count - 1,
+        left = n->lines - first - stage->count;
 
     n->line[first].out = stage->ld;
-    memmove(&n->line[first + 1], &n->line[first + 1 + gone], (size_t)left * sizeof *n->line);
+    memmove(&n->line[first + 1], &n->line[first + 1 + removed], (size_t)left * sizeof *n->line);
     for (int64_t layer = 0; layer <= m->layers; layer++) {
         struct net_line_at *at = n->at[layer].line;
 
-        memmove(&at[first + 1], &at[first + 1 + gone], (size_t)left * sizeof *at);
+        memmove(&at[first + 1], &at[first + 1 + removed], (size_t)left * sizeof *at);
     }
     stage->count = 1;
-    n->lines -= gone;
+    n->lines -= removed;
     for (int s = 0; s < NET_STAGES; s++)
         if (n->stage[s].first > first)
-            n->stage[s].first -= gone;
+            n->stage[s].first -= removed;
 }
 
 /* Where each visit's backward may end. */

@@ -95,7 +95,7 @@ int net_sparse_y(const struct net *net, const struct net_hand *hand, int line, c
 
     for (int goes_on = few; goes_on; goes_on = next(&k))
         kern_sparse_y(&k.w, x, k.in, k.rows, at(from, k.column), at(bias, k.column),
-                      (float *)y + k.column, k.ld, net->buffers->places_room);
+                      (float *)y + k.column, k.ld, net->buffers->places_space);
     return few;
 }
 
@@ -109,7 +109,7 @@ int net_sparse_dx(const struct net *net, const struct net_hand *hand, int line, 
 
     for (int goes_on = few; goes_on; goes_on = next(&k))
         kern_sparse_dx(&k.w, (const float *)dy + k.column, k.ld, k.rows, add || k.column, dx,
-                       k.in, net->buffers->places_room);
+                       k.in, net->buffers->places_space);
     return few;
 }
 
@@ -121,7 +121,7 @@ int net_sparse_dw(const struct net *net, const struct net_hand *hand, int line, 
 
     for (int goes_on = few; goes_on; goes_on = next(&k))
         kern_sparse_dw(&k.w, (const float *)dy + k.column, k.ld, x, k.in, k.rows,
-                       dw + k.at->offset - k.first->offset, net->buffers->places_room);
+                       dw + k.at->offset - k.first->offset, net->buffers->places_space);
     return few;
 }
 

@@ -56,22 +56,22 @@ enum { STRUCT_BYTES_MAX = 4096 };
  * A program's struct, which begins with its size and may be an older or a newer one: members
  * that it lacks are 0, those that it has beyond `room` must be.  name: for errors.
  */
-static int take_struct(void *to, size_t room, const void *from, const char *name,
+static int take_struct(void *to, size_t space, const void *from, const char *name,
                        struct err *err)
 {
     size_t bytes = from ? *(const size_t *)from : 0;
 
     if (bytes < sizeof bytes || bytes > STRUCT_BYTES_MAX)
         return err_set(err, ERR_INPUT, "the size 'bytes' of a %s is %zu, expected %zu", name,
-                       bytes, room);
-    for (size_t i = room; i < bytes; i++)
+                       bytes, space);
+    for (size_t i = space; i < bytes; i++)
         if (((const char *)from)[i])
             return err_set(err, ERR_INPUT,
                            "a %s of %zu bytes has fields that libparo " PARO_VERSION
                            " does not know, expected zeros after %zu bytes",
-                           name, bytes, room);
-    memset(to, 0, room);
-    memcpy(to, from, bytes < room ? bytes : room);
+                           name, bytes, space);
+    memset(to, 0, space);
+    memcpy(to, from, bytes < space ? bytes : space);
     return 0;
 }
 
@@ -356,7 +356,7 @@ int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_opti
         return told(NULL, -1, &err, error);
     }
     int mine = take_options(&options, o, &err);
-    struct paro_fabric_ask ask = {
+    struct paro_fabric_settings settings = {
         .topology = options.topology, .groups = options.groups, .tuning = options.tuning};
     struct err first = err;
     int rc = world_over(&c->world, comm, options.deadline_s, &err);
@@ -365,7 +365,7 @@ int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_opti
         rc = world_agree(c->world, mine, &err);
     }
     if (rc == 0)
-        rc = paro_fabric_open(&c->fabric, c->world, &ask, &err);
+        rc = paro_fabric_open(&c->fabric, c->world, &settings, &err);
     if (told(c, rc, &err, error)) {
         paro_comm_close(c);
         return -1;

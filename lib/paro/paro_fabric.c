@@ -115,22 +115,22 @@ static int choose_groups(const struct world *w, const char *text, const struct t
 }
 
 /* Rank 0: the part of the topology that takes part (no levels without one), and the groups. */
-static int find(const struct world *w, const struct paro_fabric_ask *ask,
+static int find(const struct world *w, const struct paro_fabric_settings *settings,
                 const struct seat *seat, struct topo *t, struct groups *groups, struct err *err)
 {
     int *group_of = mem_new((size_t)w->ranks, sizeof *group_of), rc = 0;
     struct topo whole = {0};
 
-    if (ask->topology) {
-        rc = topo_read(&whole, ask->topology, err);
+    if (settings->topology) {
+        rc = topo_read(&whole, settings->topology, err);
         if (rc == 0)
-            rc = place(&whole, ask->topology, w, seat, group_of, err);
+            rc = place(&whole, settings->topology, w, seat, group_of, err);
         if (rc == 0)
             topo_subset(&whole, w->ranks, group_of, t);
         topo_release(&whole);
     }
     mem_free(group_of);
-    if (rc || choose_groups(w, ask->groups, t, groups, err))
+    if (rc || choose_groups(w, settings->groups, t, groups, err))
         return -1;
     char ours[64], theirs[64];
     if (!t->levels || (t->groups.count == groups->count &&
@@ -142,7 +142,7 @@ static int find(const struct world *w, const struct paro_fabric_ask *ask,
     return err_set(err, ERR_MISMATCH,
                    "of the topology '%s' these ranks have groups %s, but groups %s were asked "
                    "for",
-                   ask->topology, theirs, ours);
+                   settings->topology, theirs, ours);
 }
 
 /* Whether there is a table is in rank 0's words, too. */
@@ -160,7 +160,7 @@ static int read_table(struct world *w, const char *file, struct paro_fabric *f, 
 }
 
 int paro_fabric_open(struct paro_fabric *out, struct world *w,
-                     const struct paro_fabric_ask *ask, struct err *err)
+                     const struct paro_fabric_settings *settings, struct err *err)
 {
     struct seat *seat = mem_new((size_t)w->ranks, sizeof *seat), mine;
     struct paro_fabric f = {0};
@@ -169,7 +169,7 @@ int paro_fabric_open(struct paro_fabric *out, struct world *w,
     MPI_Comm_size(MPI_COMM_WORLD, &mine.ranks);
     int rc = world_allgather(w, &mine, sizeof mine, seat, err);
     if (rc == 0) {
-        rc = w->rank == 0 ? find(w, ask, seat, &f.part, &f.groups, err) : 0;
+        rc = w->rank == 0 ? find(w, settings, seat, &f.part, &f.groups, err) : 0;
         rc = world_agree(w, rc, err);
     }
     f.levels = f.part.levels;
@@ -178,7 +178,7 @@ int paro_fabric_open(struct paro_fabric *out, struct world *w,
     if (rc == 0)
         rc = world_bcast_blocks(w, f.groups.count, f.part.block, &f.levels, &f.block, err);
     if (rc == 0)
-        rc = read_table(w, ask->tuning, &f, err);
+        rc = read_table(w, settings->tuning, &f, err);
     mem_free(seat);
     if (rc)
         paro_fabric_release(&f);

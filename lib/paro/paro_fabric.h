@@ -11,7 +11,7 @@
  * fastest between them.  All ranks have the same, by rank 0's words alone; the others' are not
  * looked at, and a file need be on no host but rank 0's.
  */
-struct paro_fabric_ask {
+struct paro_fabric_settings {
     const char *topology; /* as topo_read takes it, or NULL */
     const char *groups;   /* "hosts", a shape as groups_parse takes it, each rank's group as
                              "0,1,0,1"; NULL: the topology's, without one the hosts */
@@ -39,7 +39,7 @@ struct paro_fabric {
  * ERR_MISMATCH otherwise, and where `groups` has other members than the topology or the table.
  */
 int paro_fabric_open(struct paro_fabric *out, struct world *w,
-                     const struct paro_fabric_ask *ask, struct err *err);
+                     const struct paro_fabric_settings *settings, struct err *err);
 void paro_fabric_release(struct paro_fabric *f);
 
 /*

@@ -98,32 +98,32 @@ int pick_check(const struct layout *l, unsigned phases, enum schedule_algo algo,
 struct pick_word {
     char text[80];
 };
-const char *pick_phases_name(unsigned phases, struct pick_word *room);
+const char *pick_phases_name(unsigned phases, struct pick_word *space);
 int pick_phases_parse(const char *text, unsigned *out, struct err *err);
 
 /* The query: operations, and sizes min_bytes, min_bytes * factor, ... max_bytes. */
 enum { PICK_OPS_MAX = 32 };
 #define PICK_BYTES_MAX (INT64_C(1) << 50)
-struct pick_ask {
+struct pick_query {
     int ops;
     unsigned op[PICK_OPS_MAX];
     int64_t min_bytes, max_bytes;
     int factor;
 };
 /* The four named operations, 1 KiB to 1 GiB by 2. */
-void pick_ask_init(struct pick_ask *a);
+void pick_query_init(struct pick_query *a);
 /*
  * All that conversions between layouts on these groups can want (layout_phases_*), and the four
  * named operations: what a trainer needs a table for.
  */
-void pick_ask_moves(struct pick_ask *a, const struct groups *groups);
+void pick_query_moves(struct pick_query *a, const struct groups *groups);
 /* "all-gather,all-reduce": no word twice. */
-int pick_ask_parse(struct pick_ask *a, const char *text, struct err *err);
+int pick_query_parse(struct pick_query *a, const char *text, struct err *err);
 /* ERR_INPUT for sizes out of bounds or out of order. */
-int pick_ask_check(const struct pick_ask *a, struct err *err);
+int pick_query_check(const struct pick_query *a, struct err *err);
 
 /* An answer for every operation and size, operations apart; owned by the caller (mem_free). */
-int pick_list(const struct topo *t, const struct pick_ask *a, struct pick_answer **out,
+int pick_list(const struct topo *t, const struct pick_query *a, struct pick_answer **out,
               int *answers, struct err *err);
 void pick_list_print(const struct topo *t, const struct pick_answer *list, int answers,
                      FILE *out);

@@ -38,40 +38,40 @@ static int sizes(struct answer *a, int64_t bytes, int64_t **out, struct err *err
 }
 
 /* With the schedule, where there is a file of it. */
-static int answer_open(struct answer *a, const struct pick_simulate *ask, struct err *err)
+static int answer_open(struct answer *a, const struct pick_simulate *query, struct err *err)
 {
     *a = (struct answer){.bound_s = NAN};
-    if (ask->file && strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0)
+    if (query->file && strcmp(query->file, "-") == 0 && strcmp(query->topo, "-") == 0)
         return err_set(err, ERR_INPUT,
                        "topology and schedule both from standard input, "
                        "expected one of them from a file");
-    if (topo_read(&a->topo, ask->topo, err))
+    if (topo_read(&a->topo, query->topo, err))
         return -1;
-    if (!ask->file)
+    if (!query->file)
         return 0;
-    return ask->text ? schedule_parse(&a->s, ask->text, ask->text_bytes, ask->file, err)
-                     : schedule_read(&a->s, ask->file, err);
+    return query->text ? schedule_parse(&a->s, query->text, query->text_bytes, query->file, err)
+                       : schedule_read(&a->s, query->file, err);
 }
 
-static int simulate_spec(const struct pick_simulate *ask, struct answer *a, struct err *err)
+static int simulate_spec(const struct pick_simulate *query, struct answer *a, struct err *err)
 {
     struct schedule *s = &a->s;
     struct layout l;
     int64_t *bytes = NULL;
 
-    if (pick_parse(ask->op, ask->algo, &s->phases, &s->algo, err) ||
-        pick_check_root(ask->root, a->topo.groups.ranks, err))
+    if (pick_parse(query->op, query->algo, &s->phases, &s->algo, err) ||
+        pick_check_root(query->root, a->topo.groups.ranks, err))
         return -1;
     layout_init(&l, &a->topo.groups);
     struct schedule_spec spec =
-        layout_spec(&l, a->topo.levels, a->topo.block, s->phases, s->algo, ask->subchunks);
-    s->root = spec.root = ask->root;
+        layout_spec(&l, a->topo.levels, a->topo.block, s->phases, s->algo, query->subchunks);
+    s->root = spec.root = query->root;
     groups_copy(&s->groups, &l.groups);
     s->segments = l.segments;
-    s->subchunks = ask->subchunks;
+    s->subchunks = query->subchunks;
     s->holder = l.holder;
     l.holder = NULL;
-    int rc = sizes(a, ask->bytes, &bytes, err);
+    int rc = sizes(a, query->bytes, &bytes, err);
     if (rc == 0)
         rc = sim_spec(&spec, &a->topo, bytes, &a->times, err);
     mem_free(bytes);
@@ -162,55 +162,55 @@ static void answer_release(struct answer *a)
     topo_release(&a->topo);
 }
 
-int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err)
+int pick_simulate(const struct pick_simulate *query, FILE *out, struct err *err)
 {
     struct answer a;
     int64_t *bytes = NULL;
-    int rc = answer_open(&a, ask, err);
+    int rc = answer_open(&a, query, err);
 
-    if (rc == 0 && ask->file) {
-        rc = sizes(&a, ask->bytes, &bytes, err);
+    if (rc == 0 && query->file) {
+        rc = sizes(&a, query->bytes, &bytes, err);
         rc = rc ? rc : sim_rows(&a.s, &a.topo, bytes, 0, &a.times, err);
         mem_free(bytes);
     } else if (rc == 0) {
-        rc = simulate_spec(ask, &a, err);
+        rc = simulate_spec(query, &a, err);
     }
     if (rc == 0) {
-        set_bound(&a, ask->bytes);
-        if (ask->json)
-            say_json(&a, ask->bytes, out);
+        set_bound(&a, query->bytes);
+        if (query->json)
+            say_json(&a, query->bytes, out);
         else
-            say(&a, (double)ask->bytes, out);
+            say(&a, (double)query->bytes, out);
     }
     answer_release(&a);
     return rc;
 }
 
-int pick_draw(const struct pick_simulate *ask, FILE *out, struct err *err)
+int pick_draw(const struct pick_simulate *query, FILE *out, struct err *err)
 {
-    struct schedule_spec how = {.root = ask->root, .subchunks = ask->subchunks};
+    struct schedule_spec how = {.root = query->root, .subchunks = query->subchunks};
     int64_t *bytes = NULL;
     struct answer a;
-    int rc = answer_open(&a, ask, err);
+    int rc = answer_open(&a, query, err);
 
-    if (rc == 0 && !ask->file) /* all rows, of a schedule that is not too long to be drawn */
-        rc = pick_parse(ask->op, ask->algo, &how.phases, &how.algo, err) ||
+    if (rc == 0 && !query->file) /* all rows, of a schedule that is not too long to be drawn */
+        rc = pick_parse(query->op, query->algo, &how.phases, &how.algo, err) ||
                      pick_schedule_on(&how, &a.topo, "picture", SIM_DRAW_ROWS_MAX, &a.s, err)
                  ? -1
                  : 0;
     if (rc == 0) {
         bytes = mem_new((size_t)a.s.chunks + 1, sizeof *bytes);
-        pick_chunk_elems(&a.s, ask->bytes, bytes);
+        pick_chunk_elems(&a.s, query->bytes, bytes);
         rc = sim_rows(&a.s, &a.topo, bytes, 1, &a.times, err);
     }
     if (rc == 0) {
-        set_bound(&a, ask->bytes);
+        set_bound(&a, query->bytes);
         const struct sim_picture p = {.schedule = &a.s,
                                       .topo = &a.topo,
                                       .times = &a.times,
                                       .chunk_bytes = bytes,
                                       .bound_s = a.bound_s};
-        rc = (ask->json ? sim_draw_json : sim_draw)(&p, out, err);
+        rc = (query->json ? sim_draw_json : sim_draw)(&p, out, err);
     }
     mem_free(bytes);
     answer_release(&a);

@@ -27,11 +27,11 @@ enum { PICK_SIMULATE_BYTES = 64 << 20 }; /* when nobody says how many */
 #define PICK_SIMULATE_BYTES_MAX (INT64_C(1) << 42)
 
 /* Prints it, text or "paro.sched.simulate/1". */
-int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err);
+int pick_simulate(const struct pick_simulate *query, FILE *out, struct err *err);
 /*
  * The same as a picture of all its messages (sim/sim_draw.h), SVG or "paro.sched.draw/1".
  * Nothing is written on an error; ERR_INPUT when there is too much to draw.
  */
-int pick_draw(const struct pick_simulate *ask, FILE *out, struct err *err);
+int pick_draw(const struct pick_simulate *query, FILE *out, struct err *err);
 
 #endif

@@ -79,7 +79,7 @@ static int make_rules(const struct topo *t, const struct pick_answer *list, int 
     return 0;
 }
 
-int pick_table_make(const struct topo *t, const struct pick_ask *a, struct pick_table *out,
+int pick_table_make(const struct topo *t, const struct pick_query *a, struct pick_table *out,
                     struct err *err)
 {
     struct pick_table new = {0};
@@ -110,9 +110,9 @@ void pick_table_measured(const struct groups *groups, const struct pick_answer *
 
 void pick_table_append(struct pick_table *to, const struct pick_table *from)
 {
-    size_t room = (size_t)to->rules, all = room + (size_t)from->rules;
+    size_t space = (size_t)to->rules, all = space + (size_t)from->rules;
 
-    to->rule = mem_grow(to->rule, &room, all, sizeof *to->rule);
+    to->rule = mem_grow(to->rule, &space, all, sizeof *to->rule);
     memcpy(to->rule + to->rules, from->rule, (size_t)from->rules * sizeof *to->rule);
     to->rules += from->rules;
 }

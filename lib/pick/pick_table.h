@@ -40,7 +40,7 @@ enum { PICK_RULES_MAX = 1 << 14 };
  * boundary is the size from which the second is faster, to 1/32 of the smaller size (by
  * bisection over the two alone).
  */
-int pick_table_make(const struct topo *t, const struct pick_ask *a, struct pick_table *out,
+int pick_table_make(const struct topo *t, const struct pick_query *a, struct pick_table *out,
                     struct err *err);
 /*
  * From answers that were measured, those of one operation together and in order of size.  The
@@ -71,10 +71,10 @@ int pick_table_check(const struct pick_table *t, const struct groups *g, struct 
  * a trainer needs; or reads a table and prints it.
  */
 struct pick_request {
-    const char *topo;                     /* as topo_read takes it */
-    const char *ops;                      /* NULL: the named ones; in a table pick_ask_moves */
-    const char *tuning;                   /* a table to read instead, or NULL */
-    int64_t min_bytes, max_bytes, factor; /* 0: as pick_ask_init says */
+    const char *topo;   /* as topo_read takes it */
+    const char *ops;    /* NULL: the named ones; in a table pick_query_moves */
+    const char *tuning; /* a table to read instead, or NULL */
+    int64_t min_bytes, max_bytes, factor; /* 0: as pick_query_init says */
     int table, json;
 };
 int pick_report(const struct pick_request *r, FILE *out, struct err *err);

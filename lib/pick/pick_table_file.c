@@ -323,26 +323,26 @@ int pick_report(const struct pick_request *r, FILE *out, struct err *err)
 {
     struct pick_answer *list = NULL;
     struct pick_table table = {0};
-    struct pick_ask ask;
+    struct pick_query query;
     struct topo t = {0};
     int answers = 0, rc = 0;
 
-    pick_ask_init(&ask);
-    ask.min_bytes = r->min_bytes ? r->min_bytes : ask.min_bytes;
-    ask.max_bytes = r->max_bytes ? r->max_bytes : ask.max_bytes;
-    ask.factor = r->factor ? (int)r->factor : ask.factor;
+    pick_query_init(&query);
+    query.min_bytes = r->min_bytes ? r->min_bytes : query.min_bytes;
+    query.max_bytes = r->max_bytes ? r->max_bytes : query.max_bytes;
+    query.factor = r->factor ? (int)r->factor : query.factor;
     if (!r->tuning &&
-        (pick_ask_check(&ask, err) || (r->ops && pick_ask_parse(&ask, r->ops, err)) ||
+        (pick_query_check(&query, err) || (r->ops && pick_query_parse(&query, r->ops, err)) ||
          topo_read(&t, r->topo, err)))
         return -1;
     if (r->tuning) {
         rc = pick_table_read(&table, r->tuning, err);
     } else if (r->table) {
         if (!r->ops)
-            pick_ask_moves(&ask, &t.groups);
-        rc = pick_table_make(&t, &ask, &table, err);
+            pick_query_moves(&query, &t.groups);
+        rc = pick_table_make(&t, &query, &table, err);
     } else {
-        rc = pick_list(&t, &ask, &list, &answers, err);
+        rc = pick_list(&t, &query, &list, &answers, err);
         if (rc == 0)
             (r->json ? pick_list_print_json : pick_list_print)(&t, list, answers, out);
     }

@@ -16,13 +16,13 @@
 
 enum { F32_BYTES = 4 };
 
-int plan_is_free(const struct plan_bill *b, enum plan_term term)
+int plan_is_free(const struct plan_cost *b, enum plan_term term)
 {
     return b->at->free >> term & 1;
 }
 
 /* The share of their rates that a tier's links have left. */
-static double rate_left(const struct plan_bill *b, int tier)
+static double rate_left(const struct plan_cost *b, int tier)
 {
     const struct topo *t = b->at->topo;
     double left = 1;
@@ -37,23 +37,23 @@ static double rate_left(const struct plan_bill *b, int tier)
 
 /* The share of a tier's rates that a leg's ring has: rails join a rank of each group, the flat
    ring all; inside, only the flat ring is one. */
-static double ring_left(const struct plan_bill *b, int tier, int leg)
+static double ring_left(const struct plan_cost *b, int tier, int leg)
 {
     const struct topo *t = b->at->topo;
     int flat = leg >= PLAN_RING_REDUCE, ranks = flat ? t->groups.ranks : t->groups.count;
     double left = 1;
 
     if (tier == PLAN_FAST)
-        return flat ? topo_ring_left(&t->level[0], b->tally->largest_group) : 1;
+        return flat ? topo_ring_left(&t->level[0], b->traffic->largest_group) : 1;
     for (int i = 1; i < t->levels; i++)
         left = fmin(left, topo_ring_left(&t->level[i], ranks));
     return left;
 }
 
 /* While all compute both ends wait for a processor, which is more than what it then does. */
-double plan_message_s(const struct plan_bill *b, int across)
+double plan_message_s(const struct plan_cost *b, int across)
 {
-    const struct plan_tally *t = b->tally;
+    const struct plan_traffic *t = b->traffic;
     double alone_s =
         across ? t->across_s + 2 * t->across_message_s : t->inside_s + 2 * t->inside_message_s;
 
@@ -64,8 +64,8 @@ double plan_message_s(const struct plan_bill *b, int across)
 
 /* Adds what a leg has for the links, each tier's into tier_s unless it is NULL; returns the
    seconds of the busier. */
-static double leg_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
-                    int leg, struct plan_traffic *f, double *tier_s)
+static double leg_s(const struct plan_cost *b, const struct plan_span *span, enum plan_set set,
+                    int leg, struct plan_flow *f, double *tier_s)
 {
     double longest = 0;
 
@@ -85,10 +85,10 @@ static double leg_s(const struct plan_bill *b, const struct plan_span *span, enu
 }
 
 /* Sub-chunks of each block of a span, as the executor cuts it. */
-static double chunks_of(const struct plan_bill *b, const struct plan_span *span,
+static double chunks_of(const struct plan_cost *b, const struct plan_span *span,
                         enum plan_set set)
 {
-    int64_t ranks = b->tally->layout.groups.ranks;
+    int64_t ranks = b->traffic->layout.groups.ranks;
 
     return layout_subchunks_of((span->elems[set] + ranks - 1) / ranks,
                                (int)b->elem_bytes[PLAN_FAST], b->at->chunk_bytes,
@@ -96,11 +96,12 @@ static double chunks_of(const struct plan_bill *b, const struct plan_span *span,
 }
 
 /* Seconds of a rank's processor for sending and receiving `messages` each way. */
-static double busy_s(const struct plan_bill *b, int across, double messages)
+static double busy_s(const struct plan_cost *b, int across, double messages)
 {
     if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
         return 0;
-    return 2 * messages * (across ? b->tally->across_message_s : b->tally->inside_message_s);
+    return 2 * messages *
+           (across ? b->traffic->across_message_s : b->traffic->inside_message_s);
 }
 
 /*
@@ -125,14 +126,14 @@ static double ring_s(double hops, double path_s, double link_s, double chunks)
  *              chunks brings towards max(T_inter, T_intra)
  * written for ragged groups: T_inter and T_intra are those of the slowest port and rank.
  */
-static double pair_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
-                     int inside, int across, struct plan_traffic *f)
+static double pair_s(const struct plan_cost *b, const struct plan_span *span, enum plan_set set,
+                     int inside, int across, struct plan_flow *f)
 {
-    const struct groups *groups = &b->tally->layout.groups;
-    int g = across >= 0 ? groups->count : 1, others = b->tally->largest_group - 1;
+    const struct groups *groups = &b->traffic->layout.groups;
+    int g = across >= 0 ? groups->count : 1, others = b->traffic->largest_group - 1;
     int together = across >= 0 && inside >= 0 && b->algo == SCHEDULE_HO_RING;
     double t_inter = 0, t_intra = 0, ring = 0, chunks = chunks_of(b, span, set);
-    double in_s = b->tally->most_cells * plan_message_s(b, 0), out_s = plan_message_s(b, 1),
+    double in_s = b->traffic->most_cells * plan_message_s(b, 0), out_s = plan_message_s(b, 1),
            busy_out = 0;
 
     if (across >= 0) {
@@ -158,10 +159,10 @@ static double pair_s(const struct plan_bill *b, const struct plan_span *span, en
  * chunk passes sooner.  Each rank has one queue, which waits for the processor at every
  * message.
  */
-static double flat_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
-                     int leg, struct plan_traffic *f)
+static double flat_s(const struct plan_cost *b, const struct plan_span *span, enum plan_set set,
+                     int leg, struct plan_flow *f)
 {
-    const struct groups *groups = &b->tally->layout.groups;
+    const struct groups *groups = &b->traffic->layout.groups;
     int hops = groups->ranks - 1, across = groups->count > 1 ? groups->count : 0;
     double tier_s[PLAN_TIERS], chunks = chunks_of(b, span, set), links = 0, way = 0;
 
@@ -203,7 +204,7 @@ static enum plan_set set_of(enum step_lane kind)
     return kind == STEP_GATHER ? PLAN_ALL : PLAN_TRAINED;
 }
 
-static void set_elem_bytes(struct plan_bill *b, enum step_lane kind)
+static void set_elem_bytes(struct plan_cost *b, enum step_lane kind)
 {
     int params = kind == STEP_GATHER || kind == STEP_SYNC;
     enum plan_slow slow = params ? b->at->slow_params : b->at->slow_grads;
@@ -214,7 +215,7 @@ static void set_elem_bytes(struct plan_bill *b, enum step_lane kind)
         b->elem_bytes[PLAN_SLOW] = 1 + 1.0 / BLOCK8_ELEMS;
 }
 
-double plan_memory_s(const struct plan_bill *b, double bytes)
+double plan_memory_s(const struct plan_cost *b, double bytes)
 {
     return b->at->topo->memory_Bps > 0 ? bytes / b->at->topo->memory_Bps : 0;
 }
@@ -223,15 +224,15 @@ double plan_memory_s(const struct plan_bill *b, double bytes)
  * Bytes read and written for `elems` elements: those sent are converted to the wire's type,
  * those received are stored in their own (engine/engine_move.c).
  */
-static double local_bytes(const struct plan_bill *b, enum step_lane kind, double elems)
+static double local_bytes(const struct plan_cost *b, enum step_lane kind, double elems)
 {
     const struct plan_case *c = b->at;
     struct plan_strategy s = b->strategy;
     double p = dtype_bytes(c->param_type), w = dtype_bytes(c->wire_type);
     double sent = dtype_bytes(plan_params_wire(&c->settings));
-    double g = dtype_bytes(c->grad_type), params = plan_shard_of(b->tally, s.params, elems);
-    double grads = plan_shard_of(b->tally, s.grads, elems);
-    double optim = plan_shard_of(b->tally, s.optimizer, elems);
+    double g = dtype_bytes(c->grad_type), params = plan_shard_of(b->traffic, s.params, elems);
+    double grads = plan_shard_of(b->traffic, s.grads, elems);
+    double optim = plan_shard_of(b->traffic, s.optimizer, elems);
     int convert = p > sent;
 
     switch (kind) {
@@ -246,13 +247,12 @@ static double local_bytes(const struct plan_bill *b, enum step_lane kind, double
     }
 }
 
-void plan_traffic_of(struct plan_bill *b, int span, enum step_lane kind,
-                     struct plan_traffic *out)
+void plan_flow_of(struct plan_cost *b, int span, enum step_lane kind, struct plan_flow *out)
 {
-    const struct plan_span *at = &b->tally->span[span];
+    const struct plan_span *at = &b->traffic->span[span];
     enum plan_set set = set_of(kind);
 
-    *out = (struct plan_traffic){.local_s = 0};
+    *out = (struct plan_flow){.local_s = 0};
     if (!b->step.shape.has[kind] || at->elems[set] == 0)
         return;
     set_elem_bytes(b, kind);
@@ -271,23 +271,23 @@ void plan_traffic_of(struct plan_bill *b, int span, enum step_lane kind,
         out->local_s = plan_memory_s(b, local_bytes(b, kind, (double)at->elems[set]));
 }
 
-void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
+void plan_choose_chunk(struct plan_case *c, const struct plan_traffic *t)
 {
     const struct plan_strategy finest = {LETTER_G, LETTER_G, LETTER_G};
-    struct plan_bill b =
-        plan_bill_of(c, t, finest, c->algo == SCHEDULE_AUTO ? SCHEDULE_HO_RING : c->algo);
+    struct plan_cost b =
+        plan_cost_of(c, t, finest, c->algo == SCHEDULE_AUTO ? SCHEDULE_HO_RING : c->algo);
     double tried[PICK_CHUNKS];
     int largest = 0;
 
     for (int i = 0; i < t->spans; i++)
         largest = t->span[i].elems[PLAN_ALL] > t->span[largest].elems[PLAN_ALL] ? i : largest;
     for (int i = 0; i < PICK_CHUNKS; i++) {
-        struct plan_traffic f;
+        struct plan_flow f;
         tried[i] = NAN;
         if (pick_chunk_at[i] == PICK_CHUNK_WHOLE)
             continue;
         c->chunk_bytes = pick_chunk_at[i];
-        plan_traffic_of(&b, largest, STEP_GATHER, &f);
+        plan_flow_of(&b, largest, STEP_GATHER, &f);
         tried[i] = f.alone_s[0];
     }
     int best = pick_best_chunk(tried, pick_messages_cost(c->topo));
@@ -299,7 +299,7 @@ void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
     c->chunk_bytes = pick_chunk_at[best];
 }
 
-void plan_traffic_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS])
+void plan_flow_bytes(struct plan_cost *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS])
 {
     for (int kind = 0; kind < STEP_COMPUTE; kind++) {
         int each = kind == STEP_GATHER || kind == STEP_REDUCE, leg[PLAN_PHASES];

@@ -9,9 +9,9 @@
  * a time.  Leaves the times when they run at once to the timeline (plan/plan_timeline.h).
  * Inside this floor only.
  */
-struct plan_bill {                  /* of one strategy under one algorithm */
-    const struct plan_case *at;     /* borrowed */
-    const struct plan_tally *tally; /* borrowed */
+struct plan_cost {                      /* of one strategy under one algorithm */
+    const struct plan_case *at;         /* borrowed */
+    const struct plan_traffic *traffic; /* borrowed */
     struct plan_strategy strategy;
     enum schedule_algo algo;
     struct plan_step step;
@@ -21,14 +21,14 @@ struct plan_bill {                  /* of one strategy under one algorithm */
 };
 
 /* One conversion of one unit. */
-struct plan_traffic {
+struct plan_flow {
     /* Alone on the links, and how much of it each tier's busiest link has to do: [0] while no
        rank computes, [1] while all do. */
     double alone_s[2], link_s[2][PLAN_TIERS];
     double local_s; /* the rank's own memory, at either end: rounding, adding */
 };
 
-struct plan_bill plan_bill_of(const struct plan_case *c, const struct plan_tally *t,
+struct plan_cost plan_cost_of(const struct plan_case *c, const struct plan_traffic *t,
                               struct plan_strategy strategy, enum schedule_algo algo);
 /*
  * The leg of each phase, by its number; -1: it is not run.  Returns whether the flat ring runs
@@ -38,24 +38,23 @@ struct plan_bill plan_bill_of(const struct plan_case *c, const struct plan_tally
 enum { PLAN_PHASES = 4 };
 int plan_legs_of(enum schedule_algo algo, unsigned phases, int leg[PLAN_PHASES]);
 /* All zero where nothing moves. */
-void plan_traffic_of(struct plan_bill *b, int span, enum step_lane kind,
-                     struct plan_traffic *out);
+void plan_flow_of(struct plan_cost *b, int span, enum step_lane kind, struct plan_flow *out);
 /*
  * c->chunk_bytes: with which a gather of the largest unit takes the least time, by the case's
  * algorithm (ho-ring where it is left open); which of those as good, pick/pick_auto.h says.
  */
-void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t);
+void plan_choose_chunk(struct plan_case *c, const struct plan_traffic *t);
 /*
  * Each leg over its set: how often in a global step, times the bytes of an element; what
- * plan_tally_largest takes.
+ * plan_traffic_largest takes.
  */
-void plan_traffic_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS]);
+void plan_flow_bytes(struct plan_cost *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS]);
 
 /* Is the term as if it took no time?  Seconds of bytes read and written; 0 where unknown. */
-int plan_is_free(const struct plan_bill *b, enum plan_term term);
-double plan_memory_s(const struct plan_bill *b, double bytes);
+int plan_is_free(const struct plan_cost *b, enum plan_term term);
+double plan_memory_s(const struct plan_cost *b, double bytes);
 /* Seconds of one message across the groups, or inside one. */
-double plan_message_s(const struct plan_bill *b, int across);
+double plan_message_s(const struct plan_cost *b, int across);
 
 /* Seconds of computing, one rank's, all ranks busy. */
 struct plan_work {
@@ -64,6 +63,6 @@ struct plan_work {
     double update_s;              /* of its unit, once a step: AdamW on the largest shard */
 };
 /* The work of each visit, [visits]; whatever the algorithm. */
-void plan_works_of(const struct plan_bill *b, struct plan_work *out);
+void plan_works_of(const struct plan_cost *b, struct plan_work *out);
 
 #endif

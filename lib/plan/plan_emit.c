@@ -81,7 +81,7 @@ static int steps_between(struct plan_strategy a, struct plan_strategy b)
            abs((int)a.optimizer - (int)b.optimizer);
 }
 
-static int is_nearer(const struct plan_search *s, const struct plan_price *a,
+static int is_closer(const struct plan_search *s, const struct plan_price *a,
                      const struct plan_price *b)
 {
     int mine = steps_between(a->strategy, s->list[s->best].strategy);
@@ -94,13 +94,13 @@ static int is_nearer(const struct plan_search *s, const struct plan_price *a,
     return mine != its ? mine < its : plan_price_better(a, b);
 }
 
-int plan_emit_nearest(const struct plan_search *s, enum plan_target target)
+int plan_emit_closest(const struct plan_search *s, enum plan_target target)
 {
     int best = -1;
 
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         if (can_run(target, s->list[i].strategy, &s->at.topo->groups) &&
-            (best < 0 || is_nearer(s, &s->list[i], &s->list[best])))
+            (best < 0 || is_closer(s, &s->list[i], &s->list[best])))
             best = i;
     return best;
 }
@@ -153,7 +153,7 @@ static struct plan_emission begin(const struct plan_search *s, enum plan_target 
     const int ranks = c->topo->groups.ranks;
 
     assert(s->best >= 0);
-    e.runs = &s->list[plan_emit_nearest(s, target)];
+    e.runs = &s->list[plan_emit_closest(s, target)];
     remark_strategy(&e, targets[target].title);
     if (c->topo->groups.count > 1)
         plan_emit_remark(&e, "not expressed: %s collectives; NCCL chooses its own algorithms",

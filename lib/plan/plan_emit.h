@@ -18,7 +18,7 @@ enum plan_target {
  * to G between them, and of these the best; else (nothing of it fits) the one that needs least
  * memory.
  */
-int plan_emit_nearest(const struct plan_search *s, enum plan_target target);
+int plan_emit_closest(const struct plan_search *s, enum plan_target target);
 
 /* Prints the target's settings for a search that has a best. */
 void plan_emit(const struct plan_search *s, enum plan_target target, FILE *out);

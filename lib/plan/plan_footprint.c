@@ -23,7 +23,7 @@ enum {
     F32_BYTES = 4
 };
 
-double plan_shard_of(const struct plan_tally *t, enum letter letter, double elems)
+double plan_shard_of(const struct plan_traffic *t, enum letter letter, double elems)
 {
     return letter == LETTER_N   ? elems
            : letter == LETTER_I ? elems / t->least_group
@@ -31,7 +31,7 @@ double plan_shard_of(const struct plan_tally *t, enum letter letter, double elem
 }
 
 /* Elements of partial sums that have no place in the result, of one reduction of one unit. */
-static int64_t scratch(const struct plan_bill *b, const struct plan_share *s,
+static int64_t scratch(const struct plan_cost *b, const struct plan_share *s,
                        const struct plan_lane *lane)
 {
     unsigned phases = lane->trimmed;
@@ -52,16 +52,16 @@ static int64_t scratch(const struct plan_bill *b, const struct plan_share *s,
 }
 
 /* Elements of the residuals of one reduction of all units, on the rank that keeps most. */
-static double residual_elems(const struct plan_bill *b, enum step_lane lane)
+static double residual_elems(const struct plan_cost *b, enum step_lane lane)
 {
-    const struct plan_tally *t = b->tally;
+    const struct plan_traffic *t = b->traffic;
     double times[PLAN_SETS][PLAN_LEGS] = {{0}}, all = t->elems[PLAN_TRAINED];
     int leg[PLAN_PHASES];
 
     plan_legs_of(b->algo, b->step.lane[lane].trimmed, leg);
     if (leg[1] >= 0) /* parts of sums, where they leave their group */
         times[PLAN_TRAINED][leg[1]] = 1;
-    double sent = plan_tally_largest(t, PLAN_RANK_SLOW, times);
+    double sent = plan_traffic_largest(t, PLAN_RANK_SLOW, times);
     if (leg[2] < 0)
         return sent;
     /* Complete sums, where they are given to the other groups. */
@@ -74,13 +74,13 @@ static double residual_elems(const struct plan_bill *b, enum step_lane lane)
  * There the terms arrive in slots of their track (exec/exec_turns.h), one track inside groups
  * and one across: a piece of a rank's part.
  */
-static int64_t sums_bytes(const struct plan_bill *b, const struct plan_share *share)
+static int64_t sums_bytes(const struct plan_cost *b, const struct plan_share *share)
 {
     int64_t w = dtype_bytes(b->at->wire_type), all = 0, most = 0;
-    int64_t ranks = b->tally->layout.groups.ranks, chunk = b->at->chunk_bytes;
+    int64_t ranks = b->traffic->layout.groups.ranks, chunk = b->at->chunk_bytes;
 
-    for (int i = 0; i < b->tally->spans; i++) {
-        int64_t part = (b->tally->span[i].elems[PLAN_TRAINED] + ranks - 1) / ranks * w;
+    for (int i = 0; i < b->traffic->spans; i++) {
+        int64_t part = (b->traffic->span[i].elems[PLAN_TRAINED] + ranks - 1) / ranks * w;
         int64_t pieces = part > chunk ? (part + chunk - 1) / chunk : 1;
         for (int k = STEP_REDUCE; k <= STEP_CONVERT; k++) {
             const struct plan_lane *lane = &b->step.lane[k];
@@ -147,13 +147,13 @@ struct plan_network plan_network_of(const struct plan_case *c)
 }
 
 /* The memory of ranks of one kind. */
-static struct plan_memory memory_of(const struct plan_bill *b, const struct plan_network *net,
+static struct plan_memory memory_of(const struct plan_cost *b, const struct plan_network *net,
                                     int kind)
 {
     const struct plan_case *c = b->at;
     struct plan_strategy letters = b->strategy;
-    int spans = b->tally->spans;
-    const struct plan_share *share = &b->tally->share[kind * spans];
+    int spans = b->traffic->spans;
+    const struct plan_share *share = &b->traffic->share[kind * spans];
     struct step_space space = b->step.space;
     struct step_unit *unit = mem_new((size_t)spans, sizeof *unit);
     struct arena own = {0}, shared = {0};
@@ -167,7 +167,7 @@ static struct plan_memory memory_of(const struct plan_bill *b, const struct plan
                                      .frozen = s->frozen[letters.params],
                                      .grads = s->trained[letters.grads],
                                      .optim = s->trained[letters.optimizer],
-                                     .count = b->tally->span[i].count[PLAN_TRAINED]};
+                                     .count = b->traffic->span[i].count[PLAN_TRAINED]};
         m.params += (double)(unit[i].count * (unit[i].params + unit[i].frozen)) *
                     dtype_bytes(c->param_type);
         m.grads += (double)(unit[i].count * unit[i].grads) * dtype_bytes(c->grad_type);
@@ -193,11 +193,11 @@ static struct plan_memory memory_of(const struct plan_bill *b, const struct plan
     return m;
 }
 
-void plan_footprint(const struct plan_bill *b, const struct plan_network *net,
+void plan_footprint(const struct plan_cost *b, const struct plan_network *net,
                     struct plan_price *p)
 {
     p->memory = (struct plan_memory){0};
-    for (int k = 0; k < b->tally->kinds; k++) {
+    for (int k = 0; k < b->traffic->kinds; k++) {
         struct plan_memory m = memory_of(b, net, k);
         if (m.total > p->memory.total)
             p->memory = m;
@@ -208,20 +208,20 @@ void plan_footprint(const struct plan_bill *b, const struct plan_network *net,
 struct asked { /* a plan, as it is priced */
     struct topo topo;
     struct plan_case at;
-    struct plan_tally tally;
+    struct plan_traffic traffic;
 };
 
-static void ask(struct asked *a, const struct plan *p, enum device_kind device)
+static void request(struct asked *a, const struct plan *p, enum device_kind device)
 {
     topo_init_rateless(&a->topo, &p->groups);
     plan_case_of(p, &a->topo, &a->at);
     a->at.device = device;
-    plan_tally_init(&a->tally, &a->topo, &p->model, p->trainable, p->keep);
+    plan_traffic_init(&a->traffic, &a->topo, &p->model, p->trainable, p->keep);
 }
 
 static void asked_release(struct asked *a)
 {
-    plan_tally_release(&a->tally);
+    plan_traffic_release(&a->traffic);
     topo_release(&a->topo);
 }
 
@@ -230,10 +230,10 @@ void plan_totals_on(const struct plan *p, enum device_kind device,
 {
     struct asked a;
 
-    ask(&a, p, device);
+    request(&a, p, device);
     const struct plan_network net = plan_network_of(&a.at);
     for (int i = 0; i < n; i++) {
-        struct plan_bill b = plan_bill_of(&a.at, &a.tally, strategy[i], p->algo);
+        struct plan_cost b = plan_cost_of(&a.at, &a.traffic, strategy[i], p->algo);
         struct plan_price price;
         plan_footprint(&b, &net, &price);
         bytes[i] = price.memory.total;
@@ -245,36 +245,37 @@ double plan_sums_on(const struct plan *p, enum device_kind device)
 {
     struct asked a;
 
-    ask(&a, p, device);
-    struct plan_bill b = plan_bill_of(&a.at, &a.tally, p->strategy, p->algo);
+    request(&a, p, device);
+    struct plan_cost b = plan_cost_of(&a.at, &a.traffic, p->strategy, p->algo);
     double bytes = 0;
 
-    for (int k = 0; k < a.tally.kinds; k++)
-        bytes = fmax(bytes, (double)sums_bytes(&b, &a.tally.share[k * a.tally.spans]));
+    for (int k = 0; k < a.traffic.kinds; k++)
+        bytes = fmax(bytes, (double)sums_bytes(&b, &a.traffic.share[k * a.traffic.spans]));
     asked_release(&a);
     return bytes;
 }
 
 /* ---- a checkpoint (train/train_state.c) ---- */
 
-struct lodger { /* a group on its host */
+struct host_group { /* a group on its host */
     const char *host;
     int ranks;
 };
 
 static int by_host(const void *a, const void *b)
 {
-    return strcmp(((const struct lodger *)a)->host, ((const struct lodger *)b)->host);
+    return strcmp(((const struct host_group *)a)->host, ((const struct host_group *)b)->host);
 }
 
 struct plan_hosts plan_hosts_of(const struct topo *t)
 {
     int count = t->groups.count, sum = 0;
-    struct lodger *all = mem_new((size_t)count, sizeof *all);
+    struct host_group *all = mem_new((size_t)count, sizeof *all);
     struct plan_hosts h = {0, 0};
 
     for (int k = 0; k < count; k++)
-        all[k] = (struct lodger){t->host && t->host[k] ? t->host[k] : "", t->groups.members[k]};
+        all[k] =
+            (struct host_group){t->host && t->host[k] ? t->host[k] : "", t->groups.members[k]};
     qsort(all, (size_t)count, sizeof *all, by_host);
     for (int k = 0; k < count; k++) {
         int same = k > 0 && all[k].host[0] && strcmp(all[k].host, all[k - 1].host) == 0;
@@ -297,24 +298,25 @@ static int saved_bytes(const struct plan_case *c)
     return dtype_bytes(type);
 }
 
-struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_tally *t)
+struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_traffic *t)
 {
     struct plan_saved most = {0, 0, 0};
     int w = saved_bytes(c);
 
     for (int r = 0; r < t->kinds; r++) {
         struct plan_saved s = {
-            (double)(w * plan_tally_shard(t, PLAN_ALL, LETTER_G, r)),
-            (double)(ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r)),
-            (double)(4 * plan_tally_shard(t, PLAN_ALL, LETTER_G, r)) -
-                (double)(4 * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r))};
+            (double)(w * plan_traffic_shard(t, PLAN_ALL, LETTER_G, r)),
+            (double)(ADAM_BYTES * plan_traffic_shard(t, PLAN_TRAINED, LETTER_G, r)),
+            (double)(4 * plan_traffic_shard(t, PLAN_ALL, LETTER_G, r)) -
+                (double)(4 * plan_traffic_shard(t, PLAN_TRAINED, LETTER_G, r))};
         if (s.params + s.optimizer > most.params + most.optimizer)
             most = s;
     }
     return most;
 }
 
-struct plan_checkpoint plan_checkpoint(const struct plan_search *s, const struct plan_tally *t)
+struct plan_checkpoint plan_checkpoint(const struct plan_search *s,
+                                       const struct plan_traffic *t)
 {
     struct plan_saved most = plan_saved_of(&s->at, t);
     struct plan_checkpoint p = {.bytes = saved_bytes(&s->at) * t->elems[PLAN_ALL] +

@@ -235,7 +235,7 @@ void plan_intervals(struct plan_survival *s, double step_s, int64_t least_local,
 /* ---- of a strategy ---- */
 
 /* Seconds for `bytes` of each member through the busiest port. */
-static double port_s(const struct plan_case *c, const struct plan_tally *t, double bytes)
+static double port_s(const struct plan_case *c, const struct plan_traffic *t, double bytes)
 {
     double s = 0;
 
@@ -250,7 +250,7 @@ static double port_s(const struct plan_case *c, const struct plan_tally *t, doub
  * train are not sent next to their masters), cross the ports, while the steps' own transfers do
  * not.  A save counts from when all of it is stored.
  */
-static int survive_with(const struct plan_case *c, const struct plan_tally *t,
+static int survive_with(const struct plan_case *c, const struct plan_traffic *t,
                         const struct plan_price *p, int copies, struct plan_survival *s)
 {
     const struct plan_failures *f = &c->failures;
@@ -290,7 +290,7 @@ static int survive_with(const struct plan_case *c, const struct plan_tally *t,
     return 0;
 }
 
-void plan_survive(const struct plan_case *c, const struct plan_tally *t, struct plan_price *p)
+void plan_survive(const struct plan_case *c, const struct plan_traffic *t, struct plan_price *p)
 {
     int asked = c->failures.copies, any = asked == PLAN_COPIES_AUTO;
     double rest = c->memory_bytes > 0 ? c->memory_bytes - p->memory.total : INFINITY;

@@ -61,8 +61,9 @@ void plan_intervals(struct plan_survival *s, double step_s, int64_t least_local,
 /* Fills p->survival of a price whose times are known, where failures are priced; what local
    saves take is then in p->memory. */
 struct plan_case;
-struct plan_tally;
+struct plan_traffic;
 struct plan_price;
-void plan_survive(const struct plan_case *c, const struct plan_tally *t, struct plan_price *p);
+void plan_survive(const struct plan_case *c, const struct plan_traffic *t,
+                  struct plan_price *p);
 
 #endif

@@ -64,10 +64,10 @@ static int read_step(struct plan_log *l, const struct tree *t, struct err *err)
     if (read_numbers(l, t, v, err) || tree_bool(t, tree_get(t->root, "skipped"), &skipped, err))
         return -1;
     for (int i = 0; i < PLAN_LOG_COLUMNS; i++) {
-        l->v[i] = mem_grow(l->v[i], &l->room[i], n + 1, sizeof *l->v[i]);
+        l->v[i] = mem_grow(l->v[i], &l->space[i], n + 1, sizeof *l->v[i]);
         l->v[i][n] = v[i];
     }
-    l->skipped = mem_grow(l->skipped, &l->room[PLAN_LOG_COLUMNS], n + 1, 1);
+    l->skipped = mem_grow(l->skipped, &l->space[PLAN_LOG_COLUMNS], n + 1, 1);
     l->skipped[n] = (char)skipped;
     l->exact |= tree_get(t->root, "state_hash") != NULL;
     l->steps++;

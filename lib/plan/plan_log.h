@@ -38,7 +38,7 @@ enum { PLAN_LOG_LINE_MAX = 1 << 16, PLAN_LOG_STEPS_MAX = 1 << 24 };
 struct plan_log {
     double *v[PLAN_LOG_COLUMNS]; /* [steps], owned */
     char *skipped;               /* [steps], owned: whether no rank updated */
-    size_t room[PLAN_LOG_COLUMNS + 1];
+    size_t space[PLAN_LOG_COLUMNS + 1];
     int steps;
     int exact; /* a hash stands beside a step: its sums were exact */
 };

@@ -96,7 +96,7 @@ static void compare(struct plan_check *c, const struct plan_log *l, const struct
         price->step_s,       price->compute_s,  fmax(price->step_s - price->compute_s, 0),
         price->tokens_per_s, price->slow_bytes, price->fast_bytes,
         state_bytes(p)};
-    double *room = mem_new((size_t)l->steps, sizeof *room);
+    double *space = mem_new((size_t)l->steps, sizeof *space);
 
     *c = (struct plan_check){
         .strategy = p->strategy, .steps = compared_of(l), .exact = l->exact, .wrong = -1};
@@ -106,17 +106,17 @@ static void compare(struct plan_check *c, const struct plan_log *l, const struct
         int n = 0;
         for (int step = 0; step < l->steps; step++)
             if (is_compared(l, step) && !(i == PLAN_SAVE_S && isnan(l->v[i][step])))
-                room[n++] = l->v[i][step];
+                space[n++] = l->v[i][step];
         c->predicted[i] = i < PLAN_MEASURES ? predicted[i]
                           : i == PLAN_SAVE_S && n && price->survival.save_every > 0
                               ? price->survival.pause_s
                               : NAN;
-        c->measured[i] = n ? stats_median(room, n) : NAN;
+        c->measured[i] = n ? stats_median(space, n) : NAN;
         if (measures[i].bytes &&
             !(fabs(c->measured[i] - predicted[i]) <= PLAN_CHECK_PART * predicted[i]))
             c->differs |= 1U << i;
     }
-    mem_free(room);
+    mem_free(space);
     compare_parts(c, p);
 }
 

@@ -27,11 +27,11 @@ int plan_price_less(double a, double b)
 static const enum schedule_algo algos[] = {SCHEDULE_HO_RING, SCHEDULE_TWO_LEVEL, SCHEDULE_RING};
 enum { ALGOS = sizeof algos / sizeof *algos };
 
-struct plan_bill plan_bill_of(const struct plan_case *c, const struct plan_tally *t,
+struct plan_cost plan_cost_of(const struct plan_case *c, const struct plan_traffic *t,
                               struct plan_strategy strategy, enum schedule_algo algo)
 {
-    struct plan_bill b = {.at = c,
-                          .tally = t,
+    struct plan_cost b = {.at = c,
+                          .traffic = t,
                           .strategy = strategy,
                           .algo = algo,
                           .step = plan_step_of(c->model, &c->settings, strategy, &t->layout)};
@@ -109,7 +109,7 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
 }
 
 /* By the walk; or, where it is not wanted, by what the step cannot be below. */
-static void price_step(struct plan_bill *b, int walk, struct plan_price *p)
+static void price_step(struct plan_cost *b, int walk, struct plan_price *p)
 {
     struct plan_timeline line;
 
@@ -125,12 +125,12 @@ static void price_step(struct plan_bill *b, int walk, struct plan_price *p)
 }
 
 /* The algorithm that is fastest of those left open; the first of equal ones. */
-static void price_one(const struct plan_case *c, const struct plan_tally *t,
+static void price_one(const struct plan_case *c, const struct plan_traffic *t,
                       const struct plan_network *net, int walk, struct plan_price *p)
 {
     double tokens =
         (double)plan_sequences(&c->settings, t->layout.groups.ranks) * (double)c->seq;
-    struct plan_bill b = plan_bill_of(c, t, p->strategy, p->algo);
+    struct plan_cost b = plan_cost_of(c, t, p->strategy, p->algo);
     struct plan_work *work = mem_new((size_t)t->visits, sizeof *work);
     int found = 0;
 
@@ -156,18 +156,18 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t,
     plan_footprint(&b, net, p);
 }
 
-void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
+void plan_price_bytes(const struct plan_case *c, const struct plan_traffic *t,
                       struct plan_price *p)
 {
     double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS] = {{{0}}};
-    struct plan_bill b = plan_bill_of(c, t, p->strategy, p->algo);
+    struct plan_cost b = plan_cost_of(c, t, p->strategy, p->algo);
 
-    plan_traffic_bytes(&b, bytes);
-    double out = plan_tally_largest(t, PLAN_PORT_OUT, bytes[PLAN_SLOW]);
-    double in = plan_tally_largest(t, PLAN_PORT_IN, bytes[PLAN_SLOW]);
+    plan_flow_bytes(&b, bytes);
+    double out = plan_traffic_largest(t, PLAN_PORT_OUT, bytes[PLAN_SLOW]);
+    double in = plan_traffic_largest(t, PLAN_PORT_IN, bytes[PLAN_SLOW]);
     p->slow_bytes = out > in ? out : in;
-    p->slow_rank_bytes = plan_tally_largest(t, PLAN_RANK_SLOW, bytes[PLAN_SLOW]);
-    p->fast_bytes = plan_tally_largest(t, PLAN_RANK_FAST, bytes[PLAN_FAST]);
+    p->slow_rank_bytes = plan_traffic_largest(t, PLAN_RANK_SLOW, bytes[PLAN_SLOW]);
+    p->fast_bytes = plan_traffic_largest(t, PLAN_RANK_FAST, bytes[PLAN_FAST]);
 }
 
 static int dominates(const struct plan_price *a, const struct plan_price *b)
@@ -198,7 +198,7 @@ static int next_of(const struct plan_price list[PLAN_STRATEGIES], unsigned wante
     return next;
 }
 
-void plan_price_fastest(const struct plan_case *c, const struct plan_tally *t, unsigned of,
+void plan_price_fastest(const struct plan_case *c, const struct plan_traffic *t, unsigned of,
                         double limit_s, struct plan_price out[PLAN_STRATEGIES])
 {
     const struct plan_network net = plan_network_of(c);
@@ -218,7 +218,7 @@ void plan_price_fastest(const struct plan_case *c, const struct plan_tally *t, u
     }
 }
 
-void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
+void plan_price_with(const struct plan_case *c, const struct plan_traffic *t,
                      struct plan_price out[PLAN_STRATEGIES])
 {
     const struct plan_network net = plan_network_of(c);
@@ -229,7 +229,7 @@ void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
         price_one(c, t, &net, 1, &out[i]);
         plan_survive(c, t, &out[i]);
         /* max(t_comm, t_comp) as paro-method(7), TIME, has it from the paper. */
-        struct plan_bill b = plan_bill_of(c, t, out[i].strategy, SCHEDULE_RING);
+        struct plan_cost b = plan_cost_of(c, t, out[i].strategy, SCHEDULE_RING);
         struct plan_timeline line;
         plan_works_of(&b, work);
         b.work = work;
@@ -256,9 +256,9 @@ void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
 
 void plan_price_all(const struct plan_case *c, struct plan_price out[PLAN_STRATEGIES])
 {
-    struct plan_tally tally;
+    struct plan_traffic traffic;
 
-    plan_tally_init(&tally, c->topo, c->model, c->trainable, c->keep);
-    plan_price_with(c, &tally, out);
-    plan_tally_release(&tally);
+    plan_traffic_init(&traffic, c->topo, c->model, c->trainable, c->keep);
+    plan_price_with(c, &traffic, out);
+    plan_traffic_release(&traffic);
 }

@@ -15,17 +15,17 @@
 #include "plan/plan_timeline.h"
 
 /* No rows. */
-static void shape_init(struct plan_rows *r, const struct plan_bill *b)
+static void shape_init(struct plan_rows *r, const struct plan_cost *b)
 {
     int units = b->step.shape.units;
 
     r->shape = b->step.shape;
     r->shape.trains = r->trains = mem_new((size_t)units, sizeof *r->trains);
     for (int u = 0; u < units; u++)
-        r->trains[u] = b->tally->span[b->tally->span_of[u]].elems[PLAN_TRAINED] > 0;
+        r->trains[u] = b->traffic->span[b->traffic->span_of[u]].elems[PLAN_TRAINED] > 0;
 }
 
-void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros)
+void plan_rows_init(struct plan_rows *r, const struct plan_cost *b, int micros)
 {
     shape_init(r, b);
     r->shape.micros = micros;
@@ -131,22 +131,22 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
     double uses =
         2.0 * plan_micro_steps(&s->at.settings) * (s->at.model->unit ? s->at.model->visits : 1);
 
-    struct plan_tally tally;
+    struct plan_traffic traffic;
     struct plan_rows rows;
 
     if (uses > STEP_USES_MAX)
         return err_set(err, ERR_INPUT,
                        "--steps: %.0f uses of units in a step, expected %d at most", uses,
                        STEP_USES_MAX);
-    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
-    struct plan_bill b =
-        plan_bill_of(&s->at, &tally, s->list[s->best].strategy, s->list[s->best].algo);
+    plan_traffic_init(&traffic, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
+    struct plan_cost b =
+        plan_cost_of(&s->at, &traffic, s->list[s->best].strategy, s->list[s->best].algo);
     plan_rows_init(&rows, &b, b.step.shape.micros);
     int rc = step_verify(&rows.step, &rows.shape, err);
     if (rc == 0)
         (json ? print_json : print_text)(s, &rows.step, out);
     plan_rows_release(&rows);
-    plan_tally_release(&tally);
+    plan_traffic_release(&traffic);
     return rc;
 }
 
@@ -392,14 +392,14 @@ static int steps_parse(struct plan_steps *s, const char *name, const char *text,
                     name, read.slots, read.buckets, SLOTS_MAX, PLAN_BUCKETS_MAX);
     rc = rc ? rc : set_fabric(s, topo, err);
     if (rc == 0) {
-        struct plan_tally tally;
+        struct plan_traffic traffic;
         plan_case_of(&s->plan, &s->topo, &s->search.at);
         s->search.list[0] = s->plan.price;
-        plan_tally_init(&tally, &s->topo, &s->plan.model, s->plan.trainable, s->plan.keep);
-        struct plan_bill b =
-            plan_bill_of(&s->search.at, &tally, s->plan.strategy, s->plan.algo);
+        plan_traffic_init(&traffic, &s->topo, &s->plan.model, s->plan.trainable, s->plan.keep);
+        struct plan_cost b =
+            plan_cost_of(&s->search.at, &traffic, s->plan.strategy, s->plan.algo);
         shape_init(&s->rows, &b);
-        plan_tally_release(&tally);
+        plan_traffic_release(&traffic);
     }
     read.norm = -1;
     for (int i = 0; rc == 0 && i < read.rows && read.norm < 0; i++)

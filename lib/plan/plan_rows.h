@@ -13,7 +13,7 @@ struct plan_rows {
 };
 
 /* Makes the rows of one strategy, with so many micro-steps. */
-void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros);
+void plan_rows_init(struct plan_rows *r, const struct plan_cost *b, int micros);
 void plan_rows_release(struct plan_rows *r);
 /* Prints the verified rows of the best of a search, which must have one, as a table or as
    paro.plan.steps/1; and the plan, so that nothing else is needed to verify the rows or to draw

@@ -97,7 +97,7 @@ int plan_price_better(const struct plan_price *a, const struct plan_price *b)
 }
 
 /* Bytes are asked for where times and memory do not tell: they cost the most to count. */
-static int is_better(struct plan_search *s, const struct plan_tally *t, int i, int j)
+static int is_better(struct plan_search *s, const struct plan_traffic *t, int i, int j)
 {
     struct plan_price *a = &s->list[i], *b = &s->list[j];
 
@@ -109,7 +109,7 @@ static int is_better(struct plan_search *s, const struct plan_tally *t, int i, i
     return plan_price_better(a, b);
 }
 
-static void choose(struct plan_search *s, const struct plan_tally *t)
+static void choose(struct plan_search *s, const struct plan_traffic *t)
 {
     s->best = s->closest = -1;
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
@@ -147,8 +147,8 @@ static void prefer_less_memory(struct plan_search *s)
     for (int i = 0; fastest >= 0 && i < PLAN_STRATEGIES; i++) {
         const struct plan_price *p = &s->list[i], *top = &s->list[fastest];
         const struct plan_price *best = &s->list[s->best];
-        int near = plan_price_gross_s(p) <= plan_price_gross_s(top) * (1 + PLAN_NEAR);
-        int less = p->memory.total * (1 + PLAN_NEAR) < top->memory.total;
+        int near = plan_price_gross_s(p) <= plan_price_gross_s(top) * (1 + PLAN_TIE);
+        int less = p->memory.total * (1 + PLAN_TIE) < top->memory.total;
         if (plan_search_allows(s, i) && p->feasible && near && less &&
             !plan_price_less(top->slow_bytes, p->slow_bytes) &&
             (plan_price_less(p->memory.total, best->memory.total) ||
@@ -221,35 +221,35 @@ static const struct topo *topo_of(const struct plan_search *s, int boundary)
     return s->groups ? &s->groups->topo[boundary] : s->at.topo;
 }
 
-static struct plan_tally *tallies_at(const struct plan_search *s, const int *boundary, int n)
+static struct plan_traffic *traffic_at(const struct plan_search *s, const int *boundary, int n)
 {
     const struct plan_case *c = &s->at;
     int keep[PLAN_KEEPS], keeps = keeps_of(s, keep);
-    struct plan_tally *t = mem_new((size_t)(n * keeps), sizeof *t);
+    struct plan_traffic *t = mem_new((size_t)(n * keeps), sizeof *t);
 
     for (int i = 0; i < n * keeps; i++)
-        plan_tally_init(&t[i], topo_of(s, boundary[i / keeps]), c->model, c->trainable,
-                        keep[i % keeps]);
+        plan_traffic_init(&t[i], topo_of(s, boundary[i / keeps]), c->model, c->trainable,
+                          keep[i % keeps]);
     return t;
 }
 
-static void drop(struct plan_tally *t, int n)
+static void drop(struct plan_traffic *t, int n)
 {
     for (int i = 0; i < n; i++)
-        plan_tally_release(&t[i]);
+        plan_traffic_release(&t[i]);
     mem_free(t);
 }
 
-struct plan_tally *plan_search_tallies(const struct plan_search *s)
+struct plan_traffic *plan_search_traffic(const struct plan_search *s)
 {
     int all[PLAN_BOUNDARIES];
 
     for (int i = 0; i < PLAN_BOUNDARIES; i++)
         all[i] = i;
-    return tallies_at(s, all, boundaries_of(s));
+    return traffic_at(s, all, boundaries_of(s));
 }
 
-void plan_search_drop(const struct plan_search *s, struct plan_tally *t)
+void plan_search_drop(const struct plan_search *s, struct plan_traffic *t)
 {
     int keep[PLAN_KEEPS];
 
@@ -314,7 +314,7 @@ static int next_layered(const struct plan_search *s, struct plan_case *c)
 }
 
 /* All batches for `now`, whose other choices are made. */
-static void try_batches(struct plan_search *now, const struct plan_tally *t,
+static void try_batches(struct plan_search *now, const struct plan_traffic *t,
                         struct plan_search *kept, int *found)
 {
     struct plan_search asked = *now;
@@ -343,7 +343,7 @@ double plan_search_storage(const struct plan_search *s)
 
 /* Ties go to the first: the fabric's type, without recomputing, few kept, small batches, few
    layered. */
-static void search_at(struct plan_search *s, int boundary, const struct plan_tally *t)
+static void search_at(struct plan_search *s, int boundary, const struct plan_traffic *t)
 {
     struct plan_search now = *s;
     int keep[PLAN_KEEPS], keeps = keeps_of(s, keep), found = 0;
@@ -374,7 +374,7 @@ static void search_at(struct plan_search *s, int boundary, const struct plan_tal
 
 /* Into s from one boundary after the other: the first found, or one that is ahead of it. */
 static void take_boundary(struct plan_search *s, const struct plan_search *asked, int boundary,
-                          const struct plan_tally *t, int list)
+                          const struct plan_traffic *t, int list)
 {
     struct plan_search now = *asked;
     int keep[PLAN_KEEPS], at = 0;
@@ -395,7 +395,7 @@ static void take_boundary(struct plan_search *s, const struct plan_search *asked
     *s = now;
 }
 
-void plan_search_choose(struct plan_search *s, const struct plan_tally *t)
+void plan_search_choose(struct plan_search *s, const struct plan_traffic *t)
 {
     const struct plan_search asked = *s;
     int keep[PLAN_KEEPS], keeps = keeps_of(s, keep);
@@ -432,7 +432,7 @@ int plan_search(struct plan_search *s, struct err *err)
                 "--copies: %d, expected fewer than the groups, of which there are %d",
                 s->at.failures.copies, topo_of(s, i)->groups.count);
     for (int i = 0; i < boundaries_of(&asked); i++) {
-        struct plan_tally *t = tallies_at(&asked, &i, 1);
+        struct plan_traffic *t = traffic_at(&asked, &i, 1);
         take_boundary(s, &asked, i, t, 1);
         drop(t, keeps);
     }

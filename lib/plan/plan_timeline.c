@@ -20,10 +20,10 @@ struct lane {
 };
 
 struct walk {
-    struct plan_bill *bill;
+    struct plan_cost *cost;
     struct plan_rows rows;
-    char *ended;               /* [rows] */
-    struct plan_traffic *flow; /* [spans][STEP_COMPUTE] */
+    char *ended;            /* [rows] */
+    struct plan_flow *flow; /* [spans][STEP_COMPUTE] */
     struct lane lane[STEP_LANES];
     struct plan_timeline *out;
     int keep_pieces;
@@ -36,13 +36,13 @@ struct walk {
 /* given: rows of all micro-steps, or NULL. */
 static void walk_init(struct walk *w, const struct step *given)
 {
-    int spans = w->bill->tally->spans, micros = plan_micro_steps(&w->bill->at->settings);
+    int spans = w->cost->traffic->spans, micros = plan_micro_steps(&w->cost->at->settings);
 
     w->out->micros = micros < PLAN_MICROS || given ? micros : PLAN_MICROS;
     if (given)
         w->rows.step = *given;
     else
-        plan_rows_init(&w->rows, w->bill, w->out->micros);
+        plan_rows_init(&w->rows, w->cost, w->out->micros);
     /* The lanes' rows, from the norm on and round. */
     const struct step *s = &w->rows.step;
     int count[STEP_LANES] = {0};
@@ -59,7 +59,7 @@ static void walk_init(struct walk *w, const struct step *given)
     w->flow = mem_new((size_t)spans * STEP_COMPUTE, sizeof *w->flow);
     for (int i = 0; i < spans; i++)
         for (int k = 0; k < STEP_COMPUTE; k++)
-            plan_traffic_of(w->bill, i, (enum step_lane)k, &w->flow[i * STEP_COMPUTE + k]);
+            plan_flow_of(w->cost, i, (enum step_lane)k, &w->flow[i * STEP_COMPUTE + k]);
     if (w->keep_pieces)
         w->out->piece = mem_new((size_t)w->rows.step.rows + STEP_LANES, sizeof *w->out->piece);
     w->micro_s = mem_new((size_t)w->out->micros + 1, sizeof *w->micro_s);
@@ -73,16 +73,16 @@ static const struct step_row *at_hand(const struct walk *w, int lane)
     return &w->rows.step.row[w->lane[lane].row[w->lane[lane].done]];
 }
 
-static const struct plan_traffic *flow_of(const struct walk *w, int lane)
+static const struct plan_flow *flow_of(const struct walk *w, int lane)
 {
-    int span = w->bill->tally->span_of[at_hand(w, lane)->unit];
+    int span = w->cost->traffic->span_of[at_hand(w, lane)->unit];
 
     return &w->flow[span * STEP_COMPUTE + lane];
 }
 
 static double compute_s(const struct walk *w, const struct step_row *r)
 {
-    const struct plan_work *work = w->bill->work;
+    const struct plan_work *work = w->cost->work;
 
     switch (r->kind) {
     case STEP_FORWARD:
@@ -140,7 +140,7 @@ static void begin(struct walk *w)
 }
 
 /* A conversion that takes no time is over at once. */
-static double alone(const struct walk *w, const struct plan_traffic *f)
+static double alone(const struct walk *w, const struct plan_flow *f)
 {
     return f->alone_s[w->lane[STEP_COMPUTE].running];
 }
@@ -154,14 +154,14 @@ static void set_speeds(const struct walk *w, double speed[STEP_LANES])
     for (int k = 0; k < STEP_COMPUTE; k++) {
         if (!w->lane[k].running || w->lane[k].local)
             continue;
-        const struct plan_traffic *f = flow_of(w, k);
+        const struct plan_flow *f = flow_of(w, k);
         for (int tier = 0; tier < PLAN_TIERS && alone(w, f) > 0; tier++)
             load[tier] += f->link_s[computing][tier] / alone(w, f);
     }
     for (int k = 0; k < STEP_COMPUTE; k++) {
         if (!w->lane[k].running)
             continue;
-        const struct plan_traffic *f = flow_of(w, k);
+        const struct plan_flow *f = flow_of(w, k);
         if (w->lane[k].local) {
             speed[k] = 1 / f->local_s;
             continue;
@@ -248,9 +248,9 @@ static int advance(struct walk *w)
 }
 
 /* The norm: a word of each rank to all, in as many rounds as doubling takes. */
-static double agree_s(const struct plan_bill *b)
+static double agree_s(const struct plan_cost *b)
 {
-    const struct groups *g = &b->tally->layout.groups;
+    const struct groups *g = &b->traffic->layout.groups;
     int rounds = 0;
 
     while (1 << rounds < g->ranks)
@@ -259,7 +259,7 @@ static double agree_s(const struct plan_bill *b)
 }
 
 /* How often a global step converts units of a span. */
-static int64_t times_of(const struct plan_bill *b, const struct plan_span *span, int kind)
+static int64_t times_of(const struct plan_cost *b, const struct plan_span *span, int kind)
 {
     /* Times the visits, more than an int holds. */
     int64_t micros = plan_micro_steps(&b->at->settings);
@@ -269,9 +269,9 @@ static int64_t times_of(const struct plan_bill *b, const struct plan_span *span,
                                  : span->count[PLAN_TRAINED];
 }
 
-void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
+void plan_timeline_least(struct plan_cost *b, struct plan_timeline *out)
 {
-    const struct plan_tally *t = b->tally;
+    const struct plan_traffic *t = b->traffic;
     const struct model *m = b->at->model;
     double link_s[PLAN_TIERS] = {0};
     int micros = plan_micro_steps(&b->at->settings);
@@ -288,9 +288,9 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     out->compute_s += out->pass_s;
     for (int i = 0; i < t->spans; i++)
         for (int kind = 0; kind < STEP_COMPUTE; kind++) {
-            struct plan_traffic f;
+            struct plan_flow f;
             int64_t times = times_of(b, &t->span[i], kind);
-            plan_traffic_of(b, i, (enum step_lane)kind, &f);
+            plan_flow_of(b, i, (enum step_lane)kind, &f);
             out->link_s += (double)times * f.alone_s[0];
             out->comm_s += (double)times * (f.alone_s[0] + f.local_s);
             for (int tier = 0; tier < PLAN_TIERS; tier++)
@@ -300,10 +300,10 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     out->step_s = fmax(out->compute_s, fmax(link_s[PLAN_SLOW], link_s[PLAN_FAST])) + agree_s(b);
 }
 
-void plan_timeline_walk(struct plan_bill *b, int keep_pieces, const struct step *given,
+void plan_timeline_walk(struct plan_cost *b, int keep_pieces, const struct step *given,
                         struct plan_timeline *out)
 {
-    struct walk w = {.bill = b, .out = out, .keep_pieces = keep_pieces, .agree_s = agree_s(b)};
+    struct walk w = {.cost = b, .out = out, .keep_pieces = keep_pieces, .agree_s = agree_s(b)};
 
     plan_timeline_least(b, out);
     walk_init(&w, given);
@@ -337,16 +337,16 @@ void plan_timeline_walk(struct plan_bill *b, int keep_pieces, const struct step 
 void plan_timeline_of(const struct plan_case *c, const struct plan_price *price,
                       const struct step *given, struct plan_timeline *out)
 {
-    struct plan_tally t;
+    struct plan_traffic t;
 
-    plan_tally_init(&t, c->topo, c->model, c->trainable, c->keep);
-    struct plan_bill b = plan_bill_of(c, &t, price->strategy, price->algo);
+    plan_traffic_init(&t, c->topo, c->model, c->trainable, c->keep);
+    struct plan_cost b = plan_cost_of(c, &t, price->strategy, price->algo);
     struct plan_work *work = mem_new((size_t)t.visits, sizeof *work);
     plan_works_of(&b, work);
     b.work = work;
     plan_timeline_walk(&b, 1, given, out);
     mem_free(work);
-    plan_tally_release(&t);
+    plan_traffic_release(&t);
 }
 
 /*

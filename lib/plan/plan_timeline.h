@@ -58,7 +58,7 @@ struct plan_timeline {
 enum { PLAN_MICROS = 4 }; /* walked at most: the first, two like all others, the last */
 
 /* given: rows of all micro-steps, verified, or NULL.  Without keep_pieces times alone. */
-void plan_timeline_walk(struct plan_bill *b, int keep_pieces, const struct step *given,
+void plan_timeline_walk(struct plan_cost *b, int keep_pieces, const struct step *given,
                         struct plan_timeline *out);
 void plan_timeline_release(struct plan_timeline *t);
 /* Walks a priced strategy and keeps each piece. */
@@ -81,11 +81,11 @@ void plan_timeline_print_json(const struct plan_search *s, const struct plan_tim
 void plan_timeline_add(const struct plan_timeline *t, const struct model *m,
                        struct svg_timeline *picture, int rank);
 void plan_timeline_tip(const struct plan_timeline *t, const struct model *m,
-                       const struct svg_bar *bar, char *text, size_t room);
+                       const struct svg_bar *bar, char *text, size_t space);
 /*
  * A bound that no overlap can undercut: all computing, or all that one tier carries; at a small
  * part of the cost.  compute_s and comm_s as above, step_s the bound.
  */
-void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out);
+void plan_timeline_least(struct plan_cost *b, struct plan_timeline *out);
 
 #endif

@@ -61,7 +61,7 @@ void plan_timeline_add(const struct plan_timeline *t, const struct model *m,
 }
 
 void plan_timeline_tip(const struct plan_timeline *t, const struct model *m,
-                       const struct svg_bar *bar, char *text, size_t room)
+                       const struct svg_bar *bar, char *text, size_t space)
 {
     const struct plan_piece *p = &t->piece[bar->item];
     struct units from, took;
@@ -69,7 +69,7 @@ void plan_timeline_tip(const struct plan_timeline *t, const struct model *m,
 
     if (bar->count > 1)
         snprintf(more, sizeof more, " and %d more", bar->count - 1);
-    snprintf(text, room, "%s %.80s%s: %s, starts at %s", name_of(p), unit_name(m, p->unit),
+    snprintf(text, space, "%s %.80s%s: %s, starts at %s", name_of(p), unit_name(m, p->unit),
              more, units_time(&took, bar->end_s - bar->start_s),
              units_time(&from, bar->start_s));
 }
@@ -79,11 +79,11 @@ struct tips {
     const struct model *model;
 };
 
-static void tip_of(const void *of, const struct svg_bar *bar, char *text, size_t room)
+static void tip_of(const void *of, const struct svg_bar *bar, char *text, size_t space)
 {
     const struct tips *tips = of;
 
-    plan_timeline_tip(tips->line, tips->model, bar, text, room);
+    plan_timeline_tip(tips->line, tips->model, bar, text, space);
 }
 
 int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *t, FILE *out,

@@ -31,7 +31,7 @@ static double most(double a, double b)
  * Blocks of groups (three levels and more): a ring of groups, ordered by block, crosses each
  * block's port once either way, so the narrowest port on the way is what counts.
  */
-static void set_rates(struct plan_tally *t, const struct topo *topo)
+static void set_rates(struct plan_traffic *t, const struct topo *topo)
 {
     int g = topo->groups.count;
 
@@ -64,7 +64,7 @@ static void set_rates(struct plan_tally *t, const struct topo *topo)
         t->flow_Bps[k] = least(t->flow_Bps[k], least(t->out_Bps[k], t->in_Bps[k]));
 }
 
-static void flow(struct plan_tally *t, enum plan_leg leg, int src, int dst, int64_t elems)
+static void flow(struct plan_traffic *t, enum plan_leg leg, int src, int dst, int64_t elems)
 {
     const struct groups *groups = &t->layout.groups;
     int from = groups->group_of[src], to = groups->group_of[dst];
@@ -82,7 +82,7 @@ static void flow(struct plan_tally *t, enum plan_leg leg, int src, int dst, int6
  * Around a ring everything but `rank`'s own piece, elems, is gathered by it from the one before
  * it, and in a reduction sent by it to the next.
  */
-static void ring_hops(struct plan_tally *t, enum plan_leg reduce, enum plan_leg gather,
+static void ring_hops(struct plan_traffic *t, enum plan_leg reduce, enum plan_leg gather,
                       int before, int rank, int next, int64_t elems)
 {
     flow(t, gather, before, rank, elems);
@@ -90,7 +90,7 @@ static void ring_hops(struct plan_tally *t, enum plan_leg reduce, enum plan_leg 
 }
 
 /* A holder's segment, inside its group: from cell to cell, and to the others of each. */
-static void count_cells(struct plan_tally *t, int holder, int64_t elems)
+static void count_cells(struct plan_traffic *t, int holder, int64_t elems)
 {
     const struct groups *groups = &t->layout.groups;
     int cells = groups_cells(groups, groups->group_of[holder]);
@@ -108,7 +108,7 @@ static void count_cells(struct plan_tally *t, int holder, int64_t elems)
  * Every segment's pieces: the hops of the rails, and what each rank holds.  One pass over
  * segments and groups, since asking the layout rank by rank would cost a pass for each.
  */
-static void count_rails(struct plan_tally *t, int64_t elems)
+static void count_rails(struct plan_traffic *t, int64_t elems)
 {
     const struct layout *l = &t->layout;
     int g = l->groups.count;
@@ -136,7 +136,7 @@ static void count_rails(struct plan_tally *t, int64_t elems)
     }
 }
 
-static void count_vector(struct plan_tally *t, int64_t elems)
+static void count_vector(struct plan_traffic *t, int64_t elems)
 {
     const struct groups *groups = &t->layout.groups;
     int n = groups->ranks;
@@ -158,7 +158,7 @@ static void count_vector(struct plan_tally *t, int64_t elems)
 }
 
 /* A unit of the span, just counted, enters the sums of a set. */
-static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set set)
+static void add_span(struct plan_traffic *t, struct plan_span *span, enum plan_set set)
 {
     const struct groups *groups = &t->layout.groups;
     int64_t elems = span->elems[set];
@@ -186,7 +186,8 @@ static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set
 }
 
 /* Returns the span. */
-static int add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int visits, int again)
+static int add_unit(struct plan_traffic *t, int64_t elems, int64_t trained, int visits,
+                    int again)
 {
     struct plan_span *span = t->span;
 
@@ -205,7 +206,7 @@ static int add_unit(struct plan_tally *t, int64_t elems, int64_t trained, int vi
 }
 
 /* A bare number of parameters is one unit. */
-static void set_spans(struct plan_tally *t, const struct model *model, int64_t trainable,
+static void set_spans(struct plan_traffic *t, const struct model *model, int64_t trainable,
                       int keep)
 {
     t->span = mem_new((size_t)(model->units > 0 ? model->units : 1), sizeof *t->span);
@@ -233,7 +234,7 @@ static void set_spans(struct plan_tally *t, const struct model *model, int64_t t
 
 static int by_bytes_of_point(const void *a, const void *b)
 {
-    return memcmp(a, b, sizeof *((struct plan_tally *)0)->point);
+    return memcmp(a, b, sizeof *((struct plan_traffic *)0)->point);
 }
 
 static int by_hash(const void *a, const void *b)
@@ -258,7 +259,7 @@ static int distinct(void *items, int n, size_t size, int (*compare)(const void *
 }
 
 /* A rank of each kind, span by span: what trains of it, and what does not. */
-static void set_shares(struct plan_tally *t)
+static void set_shares(struct plan_traffic *t)
 {
     const struct groups *groups = &t->layout.groups;
     int n = groups->ranks;
@@ -285,13 +286,13 @@ static void set_shares(struct plan_tally *t)
     }
 }
 
-void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct model *model,
-                     int64_t trainable, int keep)
+void plan_traffic_init(struct plan_traffic *t, const struct topo *topo,
+                       const struct model *model, int64_t trainable, int keep)
 {
     int g = topo->groups.count, n = topo->groups.ranks;
 
     assert(trainable >= 0 && trainable <= model->params && topo->levels >= 2);
-    *t = (struct plan_tally){.topo = topo};
+    *t = (struct plan_traffic){.topo = topo};
     layout_init(&t->layout, &topo->groups);
     t->largest_group = groups_largest(&topo->groups);
     t->most_cells = groups_most_cells(&topo->groups);
@@ -340,7 +341,7 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     t->first[PLAN_GAUGES] = kept;
 }
 
-void plan_tally_release(struct plan_tally *t)
+void plan_traffic_release(struct plan_traffic *t)
 {
     layout_release(&t->layout);
     mem_free(t->out_Bps);
@@ -354,11 +355,11 @@ void plan_tally_release(struct plan_tally *t)
         mem_free(t->own[i]);
     mem_free(t->kind);
     mem_free(t->share);
-    *t = (struct plan_tally){0};
+    *t = (struct plan_traffic){0};
 }
 
-double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
-                          double times[PLAN_SETS][PLAN_LEGS])
+double plan_traffic_largest(const struct plan_traffic *t, enum plan_gauge gauge,
+                            double times[PLAN_SETS][PLAN_LEGS])
 {
     double weight[PLAN_SETS * PLAN_LEGS], top = 0;
     int at[PLAN_SETS * PLAN_LEGS], n = 0;
@@ -378,8 +379,8 @@ double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
     return top;
 }
 
-int64_t plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
-                         int kind)
+int64_t plan_traffic_shard(const struct plan_traffic *t, enum plan_set set, enum letter letter,
+                           int kind)
 {
     int64_t elems = 0;
 

@@ -58,7 +58,7 @@ struct plan_share {
 enum { PLAN_OWNS = 4 };
 enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };
 
-struct plan_tally {
+struct plan_traffic {
     struct layout layout;                      /* owned */
     const struct topo *topo;                   /* borrowed */
     int largest_group, least_group;            /* members */
@@ -95,40 +95,40 @@ struct plan_kind {
 };
 
 /* trainable, keep: as PLAN_SETTINGS; a bare number of parameters is one unit, visited once. */
-void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct model *model,
-                     int64_t trainable, int keep);
-void plan_tally_release(struct plan_tally *t);
+void plan_traffic_init(struct plan_traffic *t, const struct topo *topo,
+                       const struct model *model, int64_t trainable, int keep);
+void plan_traffic_release(struct plan_traffic *t);
 
 /* The largest reading of a gauge, in elements, when each leg runs times[set][leg] times. */
-double plan_tally_largest(const struct plan_tally *t, enum plan_gauge gauge,
-                          double times[PLAN_SETS][PLAN_LEGS]);
+double plan_traffic_largest(const struct plan_traffic *t, enum plan_gauge gauge,
+                            double times[PLAN_SETS][PLAN_LEGS]);
 /* Elements of the set at rest on a rank of a kind, 0 .. kinds - 1. */
-int64_t plan_tally_shard(const struct plan_tally *t, enum plan_set set, enum letter letter,
-                         int kind);
+int64_t plan_traffic_shard(const struct plan_traffic *t, enum plan_set set, enum letter letter,
+                           int kind);
 
 /* plan_price_all with a tally of the case's fabric and model at hand. */
-void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
+void plan_price_with(const struct plan_case *c, const struct plan_traffic *t,
                      struct plan_price out[PLAN_STRATEGIES]);
 /*
  * Times and memory of the fastest that fits, of the strategies whose bit is set in `of`, and of
  * those that are as fast.  For the others, and all that take longer than limit_s, the result is
  * a lower bound that exceeds the fastest or the limit.  Without bytes, which are dear.
  */
-void plan_price_fastest(const struct plan_case *c, const struct plan_tally *t, unsigned of,
+void plan_price_fastest(const struct plan_case *c, const struct plan_traffic *t, unsigned of,
                         double limit_s, struct plan_price out[PLAN_STRATEGIES]);
-void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
+void plan_price_bytes(const struct plan_case *c, const struct plan_traffic *t,
                       struct plan_price *p);
 /*
  * plan_search, which has been found to have a measure, with a tally for each boundary and each
  * number of uses kept that it tries.
  */
 enum { PLAN_KEEPS = 24 }; /* 0, 1, 2, 4, ... and all of PLAN_KEEP_ALL */
-struct plan_tally *plan_search_tallies(const struct plan_search *s); /* [boundaries][keeps] */
+struct plan_traffic *plan_search_traffic(const struct plan_search *s); /* [boundaries][keeps] */
 /* The same without the checkpoint. */
-void plan_search_choose(struct plan_search *s, const struct plan_tally *t);
-void plan_search_drop(const struct plan_search *s, struct plan_tally *t);
+void plan_search_choose(struct plan_search *s, const struct plan_traffic *t);
+void plan_search_drop(const struct plan_search *s, struct plan_traffic *t);
 /* Elements of a unit on the rank that has most of it. */
-double plan_shard_of(const struct plan_tally *t, enum letter letter, double elems);
+double plan_shard_of(const struct plan_traffic *t, enum letter letter, double elems);
 /* Bytes of the network: of what it reads where it is at rest, [1]: where it is gathered; and
    what kernels have of a GPU's memory. */
 struct plan_network {
@@ -136,11 +136,12 @@ struct plan_network {
 };
 struct plan_network plan_network_of(const struct plan_case *c);
 /* Memory, and whether it fits. */
-struct plan_bill;
-void plan_footprint(const struct plan_bill *b, const struct plan_network *net,
+struct plan_cost;
+void plan_footprint(const struct plan_cost *b, const struct plan_network *net,
                     struct plan_price *p);
 /* The checkpoint of the case in s->at.  Its time is that of the host with most ranks. */
-struct plan_checkpoint plan_checkpoint(const struct plan_search *s, const struct plan_tally *t);
+struct plan_checkpoint plan_checkpoint(const struct plan_search *s,
+                                       const struct plan_traffic *t);
 /* The keys of a price, in the object that is open: one list for the plan and the listing. */
 struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
@@ -172,7 +173,7 @@ struct plan_hosts plan_hosts_of(const struct topo *t);
 struct plan_saved {
     double params, optimizer, frozen;
 };
-struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_tally *t);
+struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_traffic *t);
 /* step_s, with a step's part of what saves and failures cost where they are priced. */
 double plan_price_gross_s(const struct plan_price *p);
 /* a < b by more than the rounding of sums. */
@@ -181,7 +182,7 @@ int plan_price_less(double a, double b);
 int plan_price_better(const struct plan_price *a, const struct plan_price *b);
 /* Times that differ by less are equal as far as predictions go: where plans were run, every
    fourth was off by 5 % and more, and the best three were within 3 % (FIGURES.md). */
-#define PLAN_NEAR 0.01
+#define PLAN_TIE 0.01
 /* The fastest of those that fit and are searched, or -1; chosen is one of those near it. */
 int plan_fastest(const struct plan_search *s);
 enum { PLAN_PREFERRED = 160 };

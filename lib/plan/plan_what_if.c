@@ -17,7 +17,7 @@ static const double STEP = 1.0905077326652577; /* 2^(1/8) */
 
 struct probe {
     const struct plan_search *asked;
-    const struct plan_tally *tally;
+    const struct plan_traffic *traffic;
     const struct plan_changes *from;
     enum plan_dial dial;
 };
@@ -71,7 +71,7 @@ static struct winner winner_at(const struct probe *p, double v)
         s.at.accum = (int)v;
     else
         s.at.memory_bytes = v;
-    plan_search_choose(&s, p->tally);
+    plan_search_choose(&s, p->traffic);
     return (struct winner){s.best, plan_search_level(&s)};
 }
 
@@ -107,7 +107,7 @@ static struct winner bisect(const struct probe *p, double same, struct winner no
     return now;
 }
 
-static void turn(const struct probe *p, int more, double start, struct plan_change *c)
+static void find_change(const struct probe *p, int more, double start, struct plan_change *c)
 {
     struct winner first, last = {-1, -1};
     double same = start, other = start;
@@ -143,7 +143,7 @@ void plan_what_if(const struct plan_search *s, struct plan_changes *out)
 {
     int known = s->at.memory_bytes > 0;
     double memory = known ? s->at.memory_bytes : 0;
-    struct plan_tally *tally = plan_search_tallies(s);
+    struct plan_traffic *traffic = plan_search_traffic(s);
 
     for (int i = 0; !known && i < PLAN_STRATEGIES; i++)
         memory = fmax(memory, ceil(s->list[i].memory.total));
@@ -158,16 +158,16 @@ void plan_what_if(const struct plan_search *s, struct plan_changes *out)
         {1, fmax(PLAN_WHAT_IF_ACCUM, s->at.accum)},
         {ceil(memory / PLAN_WHAT_IF_TIMES), floor(memory * PLAN_WHAT_IF_TIMES)}};
     for (int dial = 0; dial < PLAN_DIALS; dial++) {
-        struct probe p = {s, tally, out, (enum plan_dial)dial};
+        struct probe p = {s, traffic, out, (enum plan_dial)dial};
         if (dial == PLAN_DIAL_ACCUM && s->at.global_batch)
             continue;
         for (int more = 0; more < 2; more++) {
             out->of[dial][more].bound = bounds[dial][more];
             if (dial != PLAN_DIAL_MEMORY || !more || known)
-                turn(&p, more, starts[dial], &out->of[dial][more]);
+                find_change(&p, more, starts[dial], &out->of[dial][more]);
         }
     }
-    plan_search_drop(s, tally);
+    plan_search_drop(s, traffic);
 }
 
 static const char *value_text(enum plan_dial dial, double v, char text[32])

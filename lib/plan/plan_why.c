@@ -47,7 +47,7 @@ static enum plan_binding binding_of(const struct plan_search *s, int i,
 void plan_why(const struct plan_search *s, struct plan_why *out)
 {
     struct plan_price without[PLAN_STRATEGIES];
-    struct plan_tally tally;
+    struct plan_traffic traffic;
 
     *out = (struct plan_why){.second = -1};
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
@@ -64,16 +64,16 @@ void plan_why(const struct plan_search *s, struct plan_why *out)
     }
     if (s->best < 0)
         return;
-    plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
+    plan_traffic_init(&traffic, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
     for (int term = 0; term < PLAN_TERMS; term++) {
         struct plan_case c = s->at;
         c.free |= 1U << term;
-        plan_price_with(&c, &tally, without);
+        plan_price_with(&c, &traffic, without);
         for (int i = 0; i < PLAN_STRATEGIES; i++)
             out->of[i].behind_without_s[term] =
                 plan_price_gross_s(&without[i]) - plan_price_gross_s(&without[s->best]);
     }
-    plan_tally_release(&tally);
+    plan_traffic_release(&traffic);
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         out->of[i].binding = binding_of(s, i, &out->of[i]);
 }

@@ -17,7 +17,7 @@ enum {
     F32_BYTES = 4
 };
 
-static double flops_s(const struct plan_bill *b, double flops)
+static double flops_s(const struct plan_cost *b, double flops)
 {
     double known = topo_flops_in(b->at->topo, b->at->compute_type);
 
@@ -41,13 +41,13 @@ static enum use use_of(const struct model *m, int visit)
    leaves the layer, (ffn, hidden): what enters a layer is kept.  Attention is counted as the
    whole square: kernels skip the masked half, and reach about half of the rate of products
    (tests/gpu/FIGURES.md), which comes to the same. */
-static double use_flops(const struct plan_bill *b, enum use use, int again)
+static double use_flops(const struct plan_cost *b, enum use use, int again)
 {
     const struct model *m = b->at->model;
     double rows = (double)b->at->micro_batch * b->at->seq, width = (double)m->hidden;
     double head = 2 * rows * width * (double)m->vocab, layers = m->layers ? m->layers : 1;
     double scores = 4 * rows * b->at->seq * (double)(m->heads * m->head_dim);
-    double layer = (b->tally->product_flops * rows - head) / layers + scores;
+    double layer = (b->traffic->product_flops * rows - head) / layers + scores;
 
     if (use == EMBEDDING || (again && use != LAYER))
         return 0;
@@ -75,28 +75,28 @@ static double use_numbers(const struct model *m, enum use use, int back)
     return back ? 12 * c + 2 * qk + 5 * f : 10 * c + 2 * qk + 3 * f;
 }
 
-static double update_s(const struct plan_bill *b, int span)
+static double update_s(const struct plan_cost *b, int span)
 {
     const struct plan_case *c = b->at;
     struct plan_strategy s = b->strategy;
-    double elems = (double)b->tally->span[span].elems[PLAN_TRAINED];
-    double optim = plan_shard_of(b->tally, s.optimizer, elems), g = dtype_bytes(c->grad_type);
-    double grads = plan_shard_of(b->tally, s.grads, elems), bytes;
+    double elems = (double)b->traffic->span[span].elems[PLAN_TRAINED];
+    double optim = plan_shard_of(b->traffic, s.optimizer, elems), g = dtype_bytes(c->grad_type);
+    double grads = plan_shard_of(b->traffic, s.grads, elems), bytes;
 
     if (!(c->topo->flops > 0) || plan_is_free(b, PLAN_UPDATE))
         return 0;
     /* For the norm, for the update; and cleared. */
     bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
     if (!b->step.shape.has[STEP_SYNC]) /* parameters are slices of the master */
-        bytes +=
-            plan_shard_of(b->tally, s.params, elems) * (F32_BYTES + dtype_bytes(c->param_type));
+        bytes += plan_shard_of(b->traffic, s.params, elems) *
+                 (F32_BYTES + dtype_bytes(c->param_type));
     return flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes);
 }
 
-static void work_of(const struct plan_bill *b, int visit, int span, struct plan_work *out)
+static void work_of(const struct plan_cost *b, int visit, int span, struct plan_work *out)
 {
     const struct plan_case *c = b->at;
-    const struct plan_span *at = &b->tally->span[span];
+    const struct plan_span *at = &b->traffic->span[span];
     double rows = (double)c->micro_batch * c->seq, elems = (double)at->elems[PLAN_ALL];
     double trained = (double)at->elems[PLAN_TRAINED], w = dtype_bytes(c->wire_type);
     const struct step_space *s = &b->step.space;
@@ -138,7 +138,7 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
  * way for as long as ports take, and is priced by what was measured there; inside it is one of
  * its legs.
  */
-static double gather_lost_s(const struct plan_bill *b)
+static double gather_lost_s(const struct plan_cost *b)
 {
     const struct topo *t = b->at->topo;
     unsigned phases = b->step.lane[STEP_GATHER].trimmed;
@@ -154,9 +154,9 @@ static double gather_lost_s(const struct plan_bill *b)
     return lost;
 }
 
-void plan_works_of(const struct plan_bill *b, struct plan_work *out)
+void plan_works_of(const struct plan_cost *b, struct plan_work *out)
 {
-    const struct plan_tally *t = b->tally;
+    const struct plan_traffic *t = b->traffic;
     double lost = gather_lost_s(b);
 
     for (int v = 0; v < t->visits; v++) {

@@ -40,7 +40,7 @@ void plugin_debug(const char *fmt, ...)
 static void read_all(void)
 {
     const char *tuning = getenv("PARO_TUNING"), *topo = getenv("PARO_TOPO");
-    const struct pick_ask ask = {
+    const struct pick_query query = {
         .ops = 3,
         .op = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE},
         .min_bytes = 64 << 10,
@@ -59,7 +59,7 @@ static void read_all(void)
     else
         rc = err_set(&err, ERR_ABSENT, "neither PARO_TUNING nor PARO_TOPO is set");
     if (rc == 0 && t.levels) {
-        rc = pick_table_make(&t, &ask, &known.table, &err);
+        rc = pick_table_make(&t, &query, &known.table, &err);
         topo_release(&t);
     }
     if (rc) {

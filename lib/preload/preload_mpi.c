@@ -56,25 +56,25 @@ static int ask(const struct preload_mpi_call *c)
         [PRELOAD_ALLREDUCE] = METER_ALL_REDUCE,
         [PRELOAD_BCAST] = METER_BROADCAST,
     };
-    struct preload_mpi_told told = {0};
+    struct preload_mpi_result result = {0};
     int64_t number = 0;
     int ranks = 0;
 
     if (!preload.ready)
         return preload_mpi_pass(c);
     double begun_s = preload.trace ? tick_now_s() : 0;
-    told.bytes = preload_mpi_size(c, &ranks, &told.why);
+    result.bytes = preload_mpi_size(c, &ranks, &result.why);
     if (preload.meters)
-        number = preload_mpi_meter_arrive(c->comm, op[c->form], told.bytes);
+        number = preload_mpi_meter_arrive(c->comm, op[c->form], result.bytes);
     if (preload.settings.off)
-        told.why = PRELOAD_OFF;
-    else if (told.why == PRELOAD_OURS && told.bytes < preload.settings.min_bytes)
-        told.why = PRELOAD_SMALL;
-    int rc =
-        told.why == PRELOAD_OURS ? preload_mpi_comm_call(c, ranks, &told) : preload_mpi_pass(c);
+        result.why = PRELOAD_OFF;
+    else if (result.why == PRELOAD_OURS && result.bytes < preload.settings.min_bytes)
+        result.why = PRELOAD_SMALL;
+    int rc = result.why == PRELOAD_OURS ? preload_mpi_comm_call(c, ranks, &result)
+                                        : preload_mpi_pass(c);
     preload_mpi_meter_complete(number);
     if (preload.trace)
-        preload_mpi_trace_note(preload.trace, c->form, &told, tick_now_s() - begun_s);
+        preload_mpi_trace_note(preload.trace, c->form, &result, tick_now_s() - begun_s);
     return rc;
 }
 

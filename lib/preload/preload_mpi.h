@@ -64,7 +64,7 @@ enum preload_mpi_why {
     PRELOAD_ONE_GROUP,
     PRELOAD_NO_FABRIC,
     PRELOAD_FIRST,
-    PRELOAD_TURN,
+    PRELOAD_TRIAL,
     PRELOAD_OTHER,
     PRELOAD_SLOWER,
     PRELOAD_FULL,
@@ -88,7 +88,7 @@ struct preload_mpi_settings {
 void preload_mpi_settings_read(struct preload_mpi_settings *s);
 
 /* How a call went, for the trace. */
-struct preload_mpi_told {
+struct preload_mpi_result {
     enum preload_mpi_why why;
     int64_t bytes;
     double trial_s[2]; /* a trial ended: medians of the library's and ours; else 0 */
@@ -106,7 +106,7 @@ void preload_mpi_comm_end(void); /* before it is finalised; nothing is ours afte
  * by the library or by us; returns what MPI would.
  */
 int preload_mpi_comm_call(const struct preload_mpi_call *c, int ranks,
-                          struct preload_mpi_told *told);
+                          struct preload_mpi_result *result);
 /* Its ranks in MPI_COMM_WORLD, or MPI_UNDEFINED, [ranks]; the caller's, by mem_free. */
 int *preload_mpi_comm_ranks(MPI_Comm comm, int ranks);
 
@@ -123,7 +123,7 @@ int64_t preload_mpi_size(const struct preload_mpi_call *c, int *ranks,
 struct preload_mpi_trace;
 struct preload_mpi_trace *preload_mpi_trace_new(void);
 void preload_mpi_trace_note(struct preload_mpi_trace *t, enum preload_mpi_form form,
-                            const struct preload_mpi_told *told, double seconds);
+                            const struct preload_mpi_result *result, double seconds);
 /* To the file of the settings, behind what is there, or to standard error. */
 void preload_mpi_trace_print(struct preload_mpi_trace *t, const struct preload_mpi_settings *s);
 void preload_mpi_trace_free(struct preload_mpi_trace *t);

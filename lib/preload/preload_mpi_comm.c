@@ -168,8 +168,8 @@ static int open_world(struct preload_mpi_comm *m, MPI_Comm comm, struct err *err
 static enum preload_mpi_why open_fabric(struct preload_mpi_comm *m, MPI_Comm comm)
 {
     const struct preload_mpi_settings *s = all.settings;
-    struct paro_fabric_ask ask = {.topology = *s->topo ? s->topo : NULL,
-                                  .tuning = *s->tuning ? s->tuning : NULL};
+    struct paro_fabric_settings settings = {.topology = *s->topo ? s->topo : NULL,
+                                            .tuning = *s->tuning ? s->tuning : NULL};
     struct err err = {0};
     int bytes = 0;
 
@@ -185,7 +185,7 @@ static enum preload_mpi_why open_fabric(struct preload_mpi_comm *m, MPI_Comm com
     if (bytes != sizeof(double))
         err_set(&err, ERR_ABSENT, "MPI_Pack makes %d bytes of a double", bytes);
     else if (open_world(m, comm, &err) == 0 &&
-             paro_fabric_open(&m->fabric, m->world, &ask, &err) == 0)
+             paro_fabric_open(&m->fabric, m->world, &settings, &err) == 0)
         return m->fabric.groups.count < 2 ? PRELOAD_ONE_GROUP : PRELOAD_OURS;
     snprintf(m->error, sizeof m->error, "%s", err.text);
     return PRELOAD_NO_FABRIC;
@@ -202,7 +202,7 @@ static int was_seen(struct preload_mpi_comm *m, uint64_t hash)
 }
 
 /* Room for one more of so many bytes: 0, or -1. */
-static int make_room(struct preload_mpi_comm *m, int64_t bytes)
+static int make_space(struct preload_mpi_comm *m, int64_t bytes)
 {
     int always = all.settings->mode == PRELOAD_ALWAYS;
 
@@ -226,7 +226,7 @@ static enum preload_mpi_why make(struct preload_mpi_comm *m, const struct preloa
 {
     struct err err = {0};
 
-    if (make_room(m, preload_mpi_plan_bytes(s, m->ranks)))
+    if (make_space(m, preload_mpi_plan_bytes(s, m->ranks)))
         return PRELOAD_FULL;
     int tries = preload_mpi_class_tries(class, s->mark);
     if (tries)
@@ -282,7 +282,7 @@ static enum preload_mpi_why decide(struct preload_mpi_comm *m, const struct prel
         return PRELOAD_FIRST;
     if (measures)
         why = preload_mpi_class_next(class, s->mark);
-    if (*out || (why != PRELOAD_OURS && why != PRELOAD_TURN))
+    if (*out || (why != PRELOAD_OURS && why != PRELOAD_TRIAL))
         return why;
     if (!m->opened)
         m->passes = open_fabric(m, c->comm);
@@ -296,30 +296,30 @@ static enum preload_mpi_why decide(struct preload_mpi_comm *m, const struct prel
 
 /* The verdict rests on the slowest rank's times, which all ranks have. */
 static void settle(struct preload_mpi_comm *m, struct preload_mpi_class *class,
-                   struct preload_mpi_told *told)
+                   struct preload_mpi_result *result)
 {
     PMPI_Allreduce(MPI_IN_PLACE, class->time_s, PRELOAD_TIMES, MPI_DOUBLE, MPI_MAX,
                    m->world->mpi->all);
-    preload_mpi_class_settle(class);
-    memcpy(told->trial_s, class->median_s, sizeof told->trial_s);
+    preload_mpi_class_decide(class);
+    memcpy(result->trial_s, class->median_s, sizeof result->trial_s);
     if (class->verdict == PRELOAD_IS_THEIRS)
         drop_plans(m, class);
 }
 
 int preload_mpi_comm_call(const struct preload_mpi_call *c, int ranks,
-                          struct preload_mpi_told *told)
+                          struct preload_mpi_result *result)
 {
     struct preload_mpi_comm *m = comm_of(c->comm, ranks);
     struct preload_mpi_plan *plan = NULL;
     struct preload_mpi_shape s;
     int fresh = 0;
 
-    told->why = preload_mpi_shape(c, ranks, told->bytes, m->each, &s);
-    if (told->why == PRELOAD_OURS)
-        told->why = decide(m, c, &s, &plan, &fresh);
-    if (told->why == PRELOAD_NO_FABRIC || told->why == PRELOAD_FAILED)
-        told->error = m->error;
-    if (told->why != PRELOAD_OURS && told->why != PRELOAD_TURN)
+    result->why = preload_mpi_shape(c, ranks, result->bytes, m->each, &s);
+    if (result->why == PRELOAD_OURS)
+        result->why = decide(m, c, &s, &plan, &fresh);
+    if (result->why == PRELOAD_NO_FABRIC || result->why == PRELOAD_FAILED)
+        result->error = m->error;
+    if (result->why != PRELOAD_OURS && result->why != PRELOAD_TRIAL)
         return preload_mpi_pass(c);
     plan->used = ++m->clock;
     int timed = all.settings->mode == PRELOAD_MEASURE && !fresh &&
@@ -328,9 +328,9 @@ int preload_mpi_comm_call(const struct preload_mpi_call *c, int ranks,
     if (timed)
         PMPI_Barrier(m->world->mpi->all);
     double begun_s = timed ? tick_now_s() : 0;
-    int rc = told->why == PRELOAD_OURS ? preload_mpi_plan_run(plan, c, all.packs)
-                                       : preload_mpi_pass(c);
+    int rc = result->why == PRELOAD_OURS ? preload_mpi_plan_run(plan, c, all.packs)
+                                         : preload_mpi_pass(c);
     if (timed && preload_mpi_class_note(plan->class, tick_now_s() - begun_s))
-        settle(m, plan->class, told);
+        settle(m, plan->class, result);
     return rc;
 }

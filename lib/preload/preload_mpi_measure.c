@@ -42,7 +42,7 @@ enum preload_mpi_why preload_mpi_class_next(struct preload_mpi_class *c, uint64_
 
     if (c->left > 0 || !takes(c, mark))
         return stands[c->verdict];
-    return c->runs % 2 == PRELOAD_THEIRS ? PRELOAD_TURN : PRELOAD_OURS;
+    return c->runs % 2 == PRELOAD_THEIRS ? PRELOAD_TRIAL : PRELOAD_OURS;
 }
 
 int preload_mpi_class_tries(const struct preload_mpi_class *c, uint64_t mark)
@@ -56,7 +56,7 @@ int preload_mpi_class_note(struct preload_mpi_class *c, double seconds)
     return c->runs == 2 * PRELOAD_TRIALS;
 }
 
-void preload_mpi_class_settle(struct preload_mpi_class *c)
+void preload_mpi_class_decide(struct preload_mpi_class *c)
 {
     for (int side = 0; side < 2; side++) {
         double v[PRELOAD_TRIALS];

@@ -100,7 +100,7 @@ struct preload_mpi_class {
 /* Once for every call of the class, before anything else: whether the verdict stands. */
 int preload_mpi_class_holds(struct preload_mpi_class *c);
 /*
- * Decides on a call that came before: PRELOAD_OURS, PRELOAD_TURN, or where another one
+ * Decides on a call that came before: PRELOAD_OURS, PRELOAD_TRIAL, or where another one
  * is on trial what the verdict before says: PRELOAD_OURS, PRELOAD_SLOWER, PRELOAD_OTHER.
  */
 enum preload_mpi_why preload_mpi_class_next(struct preload_mpi_class *c, uint64_t mark);
@@ -108,6 +108,6 @@ enum preload_mpi_why preload_mpi_class_next(struct preload_mpi_class *c, uint64_
 int preload_mpi_class_tries(const struct preload_mpi_class *c, uint64_t mark);
 /* 1: all are there, to be settled by times that are of all ranks. */
 int preload_mpi_class_note(struct preload_mpi_class *c, double seconds);
-void preload_mpi_class_settle(struct preload_mpi_class *c);
+void preload_mpi_class_decide(struct preload_mpi_class *c);
 
 #endif

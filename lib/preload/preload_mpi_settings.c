@@ -45,9 +45,9 @@ static void read_bytes(struct preload_mpi_settings *s, const char *name, int64_t
         refuse(s, name, err.text);
 }
 
-static void read_text(struct preload_mpi_settings *s, const char *name, char *to, size_t room)
+static void read_text(struct preload_mpi_settings *s, const char *name, char *to, size_t space)
 {
-    if (strlen(word(name)) >= room)
+    if (strlen(word(name)) >= space)
         refuse(s, name, "longer than a file's name may be here");
     else
         memcpy(to, word(name), strlen(word(name)) + 1);

@@ -33,7 +33,7 @@ static const char *const words[PRELOAD_WHYS] = {
     [PRELOAD_ONE_GROUP] = "one group",
     [PRELOAD_NO_FABRIC] = "unknown groups",
     [PRELOAD_FIRST] = "first call of its kind",
-    [PRELOAD_TURN] = "MPI's turn in a trial",
+    [PRELOAD_TRIAL] = "MPI's turn in a trial",
     [PRELOAD_OTHER] = "while another call was on trial",
     [PRELOAD_SLOWER] = "MPI was faster",
     [PRELOAD_FULL] = "PARO_MPI_MEMORY is used up",
@@ -70,23 +70,23 @@ void preload_mpi_trace_free(struct preload_mpi_trace *t)
 }
 
 void preload_mpi_trace_note(struct preload_mpi_trace *t, enum preload_mpi_form form,
-                            const struct preload_mpi_told *told, double seconds)
+                            const struct preload_mpi_result *result, double seconds)
 {
     int size = 0;
 
-    while (told->bytes >> size > 1)
+    while (result->bytes >> size > 1)
         size++;
     pthread_mutex_lock(&t->lock);
     struct cell *c = t->cell[form][size];
     if (!c)
         c = t->cell[form][size] = mem_new(1, sizeof *c);
     c->calls++;
-    c->by[told->why]++;
-    c->spent_s[told->why == PRELOAD_OURS] += seconds;
-    if (told->trial_s[0] > 0)
-        memcpy(c->trial_s, told->trial_s, sizeof c->trial_s);
-    if (told->error)
-        snprintf(c->error, sizeof c->error, "%s", told->error);
+    c->by[result->why]++;
+    c->spent_s[result->why == PRELOAD_OURS] += seconds;
+    if (result->trial_s[0] > 0)
+        memcpy(c->trial_s, result->trial_s, sizeof c->trial_s);
+    if (result->error)
+        snprintf(c->error, sizeof c->error, "%s", result->error);
     pthread_mutex_unlock(&t->lock);
 }
 

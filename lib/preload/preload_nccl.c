@@ -47,8 +47,8 @@ static struct {
 
 /* calls, new communicators, those given up: of this thread's group. */
 static _Thread_local struct {
-    int own, depth, calls, made, gone, metered;
-    size_t room, made_room, gone_room, metered_room;
+    int own, depth, calls, made, removed, metered;
+    size_t space, made_space, removed_space, metered_space;
     int *place; /* of metered calls */
     struct preload_call *call;
     ncclComm_t **new;
@@ -123,22 +123,22 @@ static void keep(ncclComm_t comm, struct preload_comm *ours)
 static struct preload_comm *take(ncclComm_t comm)
 {
     struct preload_comm *c = NULL;
-    struct entry *gone = NULL;
+    struct entry *removed = NULL;
 
     if (here.own)
         return NULL;
     pthread_mutex_lock(&preload.lock);
-    for (struct entry **e = &preload.entries; *e && !gone;) {
+    for (struct entry **e = &preload.entries; *e && !removed;) {
         if ((*e)->comm == comm) {
-            gone = *e;
-            *e = gone->next;
+            removed = *e;
+            *e = removed->next;
         } else {
             e = &(*e)->next;
         }
     }
     pthread_mutex_unlock(&preload.lock);
-    c = gone ? gone->ours : NULL;
-    mem_free(gone);
+    c = removed ? removed->ours : NULL;
+    mem_free(removed);
     return c;
 }
 
@@ -179,7 +179,7 @@ static ncclResult_t made(ncclComm_t *comm, const ncclConfig_t *config)
         return ncclSuccess;
     if (here.depth == 0)
         return *comm ? learn(&comm, 1) : ncclSuccess;
-    here.new = mem_grow(here.new, &here.made_room, (size_t)here.made + 1, sizeof *here.new);
+    here.new = mem_grow(here.new, &here.made_space, (size_t)here.made + 1, sizeof *here.new);
     here.new[here.made++] = comm;
     return ncclSuccess;
 }
@@ -191,8 +191,9 @@ static void forget(struct preload_comm *c)
         preload_comm_free(c);
         return;
     }
-    here.old = mem_grow(here.old, &here.gone_room, (size_t)here.gone + 1, sizeof *here.old);
-    here.old[here.gone++] = c;
+    here.old =
+        mem_grow(here.old, &here.removed_space, (size_t)here.removed + 1, sizeof *here.old);
+    here.old[here.removed++] = c;
 }
 
 static ncclResult_t pass(const struct preload_call *c)
@@ -242,13 +243,13 @@ static ncclResult_t ask(struct preload_call call)
         return rc;
     }
     if (place) {
-        here.place = mem_grow(here.place, &here.metered_room, (size_t)here.metered + 1,
+        here.place = mem_grow(here.place, &here.metered_space, (size_t)here.metered + 1,
                               sizeof *here.place);
         here.place[here.metered++] = place;
     }
     if (why)
         return pass(&call);
-    here.call = mem_grow(here.call, &here.room, (size_t)here.calls + 1, sizeof *here.call);
+    here.call = mem_grow(here.call, &here.space, (size_t)here.calls + 1, sizeof *here.call);
     here.call[here.calls++] = call;
     return ncclSuccess;
 }
@@ -306,9 +307,9 @@ EXPORT ncclResult_t ncclGroupEnd(void)
     for (int i = 0; i < here.metered; i++)
         preload_meter_after(here.place[i]);
     here.metered = 0;
-    for (int i = 0; i < here.gone; i++)
+    for (int i = 0; i < here.removed; i++)
         preload_comm_free(here.old[i]);
-    here.gone = 0;
+    here.removed = 0;
     return rc;
 }
 

@@ -75,19 +75,19 @@ struct preload_comm {
      * ends: gone says so, calls are those inside.  asks is held while something is asked of the
      * program's communicator, so that it is not freed just then.
      */
-    atomic_int gone, calls;
+    atomic_int removed, calls;
     pthread_mutex_t asks;
     pthread_t ending;
     int ends;
 };
 
 /* The facts that ranks exchange. */
-struct told {
+struct report {
     uint64_t host, process, table, off;
 };
 
 /* NCCL's idea of a host: NCCL_HOSTID where it is set. */
-static void tell(struct told *t)
+static void tell(struct report *t)
 {
     const char *id = getenv("NCCL_HOSTID"), *off = getenv("PARO_DISABLE");
     char host[256] = "";
@@ -113,7 +113,7 @@ static ncclResult_t ask_one(struct preload_comm *c, const void *mine, size_t eac
     ncclResult_t rc = ncclInternalError;
 
     pthread_mutex_lock(&c->asks);
-    if (!c->gone)
+    if (!c->removed)
         rc =
             cudaSetDevice(c->gpu) == cudaSuccess &&
                     cudaMemcpyAsync(at, mine, each, cudaMemcpyDefault, t->stream) == cudaSuccess
@@ -154,7 +154,7 @@ static int hear(void *arg, struct err *err)
 {
     const struct preload_comm *c = arg;
 
-    return c->gone ? err_set(err, ERR_PEER, "the program aborts the communicator") : 0;
+    return c->removed ? err_set(err, ERR_PEER, "the program aborts the communicator") : 0;
 }
 
 /* PARO_NCCL_DEADLINE: of a wait for other ranks. */
@@ -252,7 +252,7 @@ static int share(void *arg, void *bytes, int n, int root, struct err *err)
 }
 
 /* Why nothing on these ranks is ours, or NULL. */
-static const char *why_not(struct preload_comm *c, const struct told *all)
+static const char *why_not(struct preload_comm *c, const struct report *all)
 {
     const char *why = NULL;
     struct err err;
@@ -336,7 +336,7 @@ void preload_comm_abort(struct preload_comm *c)
     const double call_s = 0.1; /* a call that lasts longer is one that NCCL keeps */
     double since = tick_now_s();
 
-    c->gone = 1;
+    c->removed = 1;
     int busy;
     while ((busy = pthread_mutex_trylock(&c->asks)) && tick_now_s() - since < call_s)
         nap();
@@ -383,7 +383,7 @@ static struct preload_comm *comm_new(ncclComm_t comm, const struct preload_real 
 
 static int hear_all(struct preload_comm *c, struct err *err)
 {
-    struct told *all = mem_new((size_t)c->ranks, sizeof *all);
+    struct report *all = mem_new((size_t)c->ranks, sizeof *all);
     char shape[64] = "";
     int rc = talk_end(c, sizeof *all, all, err);
 
@@ -416,7 +416,7 @@ ncclResult_t preload_comm_new(ncclComm_t *comm, int n, const struct preload_real
         if ((out[i] = comm_new(comm[i], real)))
             known[knows++] = out[i];
     int rc = 0;
-    struct told mine = {0};
+    struct report mine = {0};
     tell(&mine);
     for (int i = 0; i < knows && rc == 0; i++) {
         struct talk *t = &known[i]->talk;

@@ -29,9 +29,9 @@
 #include "probe/probe_parts.h"
 
 enum {
-    NOTES = 64,             /* of a rank's curve, */
-    NOTES_ROOM = NOTES + 2, /* and its begin and end */
-    YIELDS = 200,           /* before a nap: some 100 us, less than a message takes to cross */
+    NOTES = 64,              /* of a rank's curve, */
+    NOTES_SPACE = NOTES + 2, /* and its begin and end */
+    YIELDS = 200,            /* before a nap: some 100 us, less than a message takes to cross */
     /* For a GPU's, some 10 ms: it has a processor for itself, and a nap is a tenth of what the
        least of its rounds take. */
     GPU_YIELDS = 5000,
@@ -48,7 +48,7 @@ struct note {
 
 struct curve {
     int64_t notes;
-    struct note note[NOTES_ROOM];
+    struct note note[NOTES_SPACE];
 };
 
 /* A word of the stream that rank src sends in this turn: any bijection that mixes well. */
@@ -61,16 +61,16 @@ static uint64_t word_of(int src, uint64_t turn, int64_t at)
     return x ^ x >> 32;
 }
 
-int probe_open(struct probe *p, struct world *world, int64_t room, struct err *err)
+int probe_open(struct probe *p, struct world *world, int64_t space, struct err *err)
 {
-    room = arena_room(room);
-    struct exec_mpi_options options = {.shared_bytes = 2 * room};
+    space = arena_space(space);
+    struct exec_mpi_options options = {.shared_bytes = 2 * space};
 
-    *p = (struct probe){.world = world, .room = room, .view = probe_view_hosts(world)};
+    *p = (struct probe){.world = world, .space = space, .view = probe_view_hosts(world)};
     if (exec_mpi_open(&p->exec, world, &options, err))
         return -1;
-    p->in = exec_mpi_take(p->exec, room);
-    p->out = exec_mpi_take(p->exec, room);
+    p->in = exec_mpi_take(p->exec, space);
+    p->out = exec_mpi_take(p->exec, space);
     return 0;
 }
 
@@ -149,8 +149,8 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
                 at[chunk + c] = (here ? r.round.in_bytes : 0) + from;
             }
             if (here)
-                r.round.in_bytes += arena_room(f->bytes);
-            assert(r.round.in_bytes <= p->room && f->bytes <= p->room);
+                r.round.in_bytes += arena_space(f->bytes);
+            assert(r.round.in_bytes <= p->space && f->bytes <= p->space);
             r.round.mine[r.round.mines++] = *f;
         }
         chunk += probe_chunks(p, flow[i].bytes);
@@ -212,7 +212,7 @@ static int64_t wrong_words(const struct probe *p, const struct probe_round *r, i
             int64_t left = f->bytes - at;
             wrong += memcmp(there + at, &want, (size_t)(left < 8 ? left : 8)) != 0;
         }
-        base += arena_room(f->bytes);
+        base += arena_space(f->bytes);
     }
     return wrong;
 }
@@ -291,7 +291,7 @@ static double bytes_at(const struct curve *c, double at_s)
 /* The rate of merged curves, as drawn at the top of this file. */
 static double rate_of(const struct curve *curve, int curves)
 {
-    double *at_s = mem_new((size_t)curves * NOTES_ROOM, sizeof *at_s), total = 0, rate = 0;
+    double *at_s = mem_new((size_t)curves * NOTES_SPACE, sizeof *at_s), total = 0, rate = 0;
     int n = 0;
 
     for (int r = 0; r < curves; r++) {
@@ -388,16 +388,16 @@ static void add_message(const struct probe *p, struct probe_rows *r, const struc
     int forth = p->nccl && count ? count : count + 1;
     struct exec_places *at = &r->places;
 
-    assert(arena_room(bytes) + PING_BYTES <= p->room);
+    assert(arena_space(bytes) + PING_BYTES <= p->space);
     for (int c = 0; c < forth; c++) {
-        int64_t from = c < count ? probe_chunk_at(bytes, count, c) : arena_room(bytes);
+        int64_t from = c < count ? probe_chunk_at(bytes, count, c) : arena_space(bytes);
         at->elems[first + c] =
             c < count ? probe_chunk_at(bytes, count, c + 1) - from : PING_BYTES;
         (sends ? at->in_at : at->out_at)[first + c] = from;
         probe_rows_add(r, c, f->src, f->dst, first + c);
     }
     at->elems[word] = PING_BYTES;
-    (sends || forth > count ? at->out_at : at->in_at)[word] = arena_room(bytes);
+    (sends || forth > count ? at->out_at : at->in_at)[word] = arena_space(bytes);
     probe_rows_add(r, count + 1, f->dst, f->src, word);
 }
 
@@ -457,7 +457,7 @@ static void add_trip(const struct probe *p, struct probe_rows *r, const struct p
 {
     int count = probe_chunks(p, f->bytes);
 
-    assert(f->bytes <= p->room && !p->nccl);
+    assert(f->bytes <= p->space && !p->nccl);
     for (int c = 0; c < count; c++) {
         int chunk = first + c;
         int64_t from = probe_chunk_at(f->bytes, count, c);

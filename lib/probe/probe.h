@@ -68,7 +68,7 @@ struct probe {
     struct probe_view view;  /* the hosts, unless the caller sets another after probe_open */
     struct exec_mpi *exec;   /* owned */
     char *in, *out;          /* [room] */
-    int64_t room;            /* bytes that one rank may send, and may receive, in a round */
+    int64_t space;           /* bytes that one rank may send, and may receive, in a round */
     uint64_t turn;           /* rounds run: makes the words of each different */
     void (*look)(void *arg); /* called about every millisecond of a round; NULL: nobody looks */
     void *look_arg;
@@ -101,7 +101,7 @@ struct probe_result {
 };
 
 /* Collective.  Same error on every rank, as in all that follow unless they say otherwise. */
-int probe_open(struct probe *p, struct world *world, int64_t room, struct err *err);
+int probe_open(struct probe *p, struct world *world, int64_t space, struct err *err);
 void probe_close(struct probe *p);
 
 /* Collective: all ranks name the same flows.  No rank sends or receives more than the room. */
@@ -138,7 +138,8 @@ int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn,
  * port is shared.  Members of both groups are paired in turn until the larger side is used up.
  * `bytes` pass each port.  Returns the number of flows, at most ranks * 2; flow may be NULL.
  */
-int probe_turn(const struct groups *g, const int *to, int64_t bytes, struct probe_flow *flow);
+int probe_exchange(const struct groups *g, const int *to, int64_t bytes,
+                   struct probe_flow *flow);
 /*
  * Shift s, 1 <= s < probe_widest, is such a turn: every group sends to the one s places behind
  * it, as a ring does; circles that s leads around and back are left out.  Part -1 is all of it;
@@ -152,17 +153,17 @@ int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
 int probe_inside(const struct groups *g, int64_t bytes, struct probe_flow *flow);
 /* The most bytes that probe_shift may need on one rank with these bytes: room for
    probe_open. */
-int64_t probe_shift_room(const struct groups *g, int64_t bytes);
+int64_t probe_shift_space(const struct groups *g, int64_t bytes);
 
 /*
  * Collective: a ring all-gather of groups first .. first + count - 1 (two at least), `bytes`
  * from each rank, run by probe_run.  Rank j of each group has a ring through them of its own,
  * as many as the smallest group has ranks; the others have nothing to do.  p->room is
- * probe_ring_room at least.
+ * probe_ring_space at least.
  */
 int probe_ring(struct probe *p, int first, int count, int64_t bytes, struct probe_round *out,
                struct err *err);
-int64_t probe_ring_room(int count, int64_t bytes);
+int64_t probe_ring_space(int count, int64_t bytes);
 
 /*
  * Bytes for each port that take about `seconds`, from a first look at the fabric (rounds of 1
@@ -194,6 +195,6 @@ int probe_discover(struct world *world, struct probe_views *out, struct err *err
  * busy processors.
  */
 int probe_topo(struct world *world, const struct probe_views *found,
-               const struct probe_ask *ask, struct topo *out, struct err *err);
+               const struct probe_settings *settings, struct topo *out, struct err *err);
 
 #endif

@@ -45,7 +45,7 @@ struct finder {
     probe_measure measure;
     void *arg;
     struct edge *edge;
-    size_t edges, edges_room;
+    size_t edges, edges_space;
     int *part;  /* [ranks] the lowest rank of the part that a rank is in: always a root */
     int *order; /* [ranks] one rank of each part */
     struct probe_pair *pair;
@@ -100,7 +100,7 @@ static int list_parts(struct finder *f, int nth)
 }
 
 /* Joins what is nearer than `near` among the edges from .. to - 1. */
-static void join_near(struct finder *f, size_t from, size_t to, double near)
+static void join_local(struct finder *f, size_t from, size_t to, double near)
 {
     for (size_t i = from; i < to; i++)
         if (f->edge[i].length < near)
@@ -115,7 +115,7 @@ static int run_round(struct finder *f, int pairs, struct err *err)
         return 0;
     if (f->measure(f->arg, f->pair, pairs, f->distance, err))
         return -1;
-    f->edge = mem_grow(f->edge, &f->edges_room, f->edges + (size_t)pairs, sizeof *f->edge);
+    f->edge = mem_grow(f->edge, &f->edges_space, f->edges + (size_t)pairs, sizeof *f->edge);
     for (int i = 0; i < pairs; i++)
         f->edge[f->edges++] = (struct edge){f->pair[i].a, f->pair[i].b, f->distance[i]};
     f->out.measured += pairs;
@@ -178,7 +178,7 @@ static int run_tournament(struct finder *f, double near, int nth, int64_t *left,
         if (run_round(f, pairs, err))
             return -1;
         *left -= pairs;
-        join_near(f, from, f->edges, near);
+        join_local(f, from, f->edges, near);
     }
     return 0;
 }
@@ -237,19 +237,19 @@ static int run_first(struct finder *f, struct err *err)
     double near = find_cut(f);
     if (isinf(near))
         near = 0; /* one level so far: nothing is nearer than the rest */
-    join_near(f, 0, reflected, near);
+    join_local(f, 0, reflected, near);
     for (size_t i = reflected; i < f->edges; i++) {
         const struct edge *e = &f->edge[i];
         seen[abs(e->a - e->b)] |= e->length < near && f->part[e->a] != f->part[e->b];
     }
-    join_near(f, reflected, f->edges, near);
+    join_local(f, reflected, f->edges, near);
     for (int d = 1, left = log2_up(f->ranks); rc == 0 && left > 0 && d < f->ranks; d++) {
         size_t from = f->edges;
         if (!seen[d])
             continue;
         left--;
         rc = run_shift(f, d, err);
-        join_near(f, from, f->edges, near);
+        join_local(f, from, f->edges, near);
     }
     for (int r = 0; r < f->ranks; r++) /* the cut is made anew, from all that is known then */
         f->part[r] = r;
@@ -274,7 +274,7 @@ static int find_levels(struct finder *f, struct err *err)
         near = find_cut(f);
         if (isinf(near))
             return 0;
-        join_near(f, 0, f->edges, near);
+        join_local(f, 0, f->edges, near);
         /* Parts as near as the level wants them, confirmed: until so many tournaments after
            each other, or as many as there are pairs for, join none. */
         int parts = list_parts(f, 0);

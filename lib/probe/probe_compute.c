@@ -3,7 +3,7 @@
  * Measures how fast a rank computes and goes through its memory while all ranks do the same.
  * Every figure is that of the slowest host, for a step waits for it; of a host the median of
  * its ranks, for what one has more of a shared processor another one has less, and not for
- * long; of each rank the median of some turns, so that a neighbour's moment does not count.
+ * long; of each rank the median of some rounds, so that a neighbour's moment does not count.
  */
 #include <math.h>
 
@@ -13,7 +13,7 @@
 #include "probe/probe_work.h"
 
 enum {
-    TURNS = 3,
+    ROUNDS = 3,
     /*
      * An array is this part of a rank's memory: those of all ranks together are then 3 % of a
      * machine's, which is more than its caches; within bounds that are beyond a rank's own
@@ -33,29 +33,29 @@ static const struct adding {
 } adding[] = {[DEVICE_CPU] = {64 << 20, 1}, [DEVICE_CUDA] = {256 << 20, 16}};
 
 /*
- * A turn takes turn_s at least, and until the rank has had cpu_s of a processor: where many
+ * A round takes round_s at least, and until the rank has had cpu_s of a processor: where many
  * share one, each gets slices of some milliseconds with long gaps between them.
  */
-static const double turn_s = 0.2, cpu_s = 0.05, long_s = 0.6;
-static const double figure_s = 1.5; /* for the turns of one figure */
+static const double round_s = 0.2, cpu_s = 0.05, long_s = 0.6;
+static const double figure_s = 1.5; /* for the rounds of one figure */
 static const double rest_s = 0.02;
 
-struct turn {
+struct round {
     double start_s, start_cpu_s, took_s;
     int times;
 };
 
-static struct turn turn_begin(void)
+static struct round round_begin(void)
 {
-    return (struct turn){.start_s = tick_now_s(), .start_cpu_s = tick_cpu_s()};
+    return (struct round){.start_s = tick_now_s(), .start_cpu_s = tick_cpu_s()};
 }
 
-/* Counts some more; whether the part of a turn goes on. */
-static int turn_goes_on(struct turn *t, int times, double share)
+/* Counts some more; whether the part of a round goes on. */
+static int round_goes_on(struct round *t, int times, double share)
 {
     t->times += times;
     t->took_s = tick_now_s() - t->start_s;
-    double least_s = tick_cpu_s() - t->start_cpu_s < cpu_s * share ? long_s : turn_s;
+    double least_s = tick_cpu_s() - t->start_cpu_s < cpu_s * share ? long_s : round_s;
     return t->took_s < least_s * share;
 }
 
@@ -67,16 +67,16 @@ int probe_rest(struct world *world, struct err *err)
     return rc;
 }
 
-int probe_late(struct world *world, double start_s, int turns, double budget_s, int *late,
+int probe_late(struct world *world, double start_s, int rounds, double budget_s, int *late,
                struct err *err)
 {
     double now_s = tick_now_s() - start_s;
 
-    *late = turns > 0 && now_s / turns * (turns + 1) > budget_s;
+    *late = rounds > 0 && now_s / rounds * (rounds + 1) > budget_s;
     return world_bcast(world, late, sizeof *late, 0, err);
 }
 
-/* FLOP/s of a step's products: each is run for its part of a turn, and once at least. */
+/* FLOP/s of a step's products: each is run for its part of a round, and once at least. */
 static double work_rate(void *arg)
 {
     struct probe_work *w = arg;
@@ -84,11 +84,11 @@ static double work_rate(void *arg)
 
     for (int i = 0; i < w->products; i++) {
         const struct probe_product *p = &w->product[i];
-        struct turn t = turn_begin();
+        struct round t = round_begin();
         int times;
         do
             times = probe_work_some(w, i);
-        while (turn_goes_on(&t, times, 1.0 / w->products));
+        while (round_goes_on(&t, times, 1.0 / w->products));
         flops += p->times * p->flops;
         took += p->times * t.took_s / t.times;
     }
@@ -106,7 +106,7 @@ static double memory_rate(void *arg)
 {
     struct arrays *a = arg;
     struct kern *k = &a->kern;
-    struct turn t = turn_begin();
+    struct round t = round_begin();
     struct err kept; /* by the device */
     int queued = adding[device_kind(k->device)].queued;
 
@@ -114,22 +114,22 @@ static double memory_rate(void *arg)
         for (int i = 0; i < queued; i++)
             k->op->accumulate(k, a->to, DTYPE_F32, a->from, DTYPE_F32, a->elems);
         (void)device_sync(a->queue, &kept);
-    } while (turn_goes_on(&t, queued, 1));
+    } while (round_goes_on(&t, queued, 1));
     return 3 * sizeof(float) * (double)a->elems * t.times / t.took_s;
 }
 
 /* Turns of all ranks at once. */
-static int take_turns(struct world *world, double (*rate)(void *arg), void *arg, double *out,
-                      struct err *err)
+static int alternate(struct world *world, double (*rate)(void *arg), void *arg, double *out,
+                     struct err *err)
 {
-    double mine[TURNS], start = tick_now_s();
-    int turns = 0, late = 0;
+    double mine[ROUNDS], start = tick_now_s();
+    int rounds = 0, late = 0;
 
-    while (turns < TURNS && !late) {
+    while (rounds < ROUNDS && !late) {
         if (world_barrier(world, err))
             return -1;
-        mine[turns++] = rate(arg);
-        if (probe_late(world, start, turns, figure_s, &late, err))
+        mine[rounds++] = rate(arg);
+        if (probe_late(world, start, rounds, figure_s, &late, err))
             return -1;
     }
     /*
@@ -137,7 +137,7 @@ static int take_turns(struct world *world, double (*rate)(void *arg), void *arg,
      * whoever is late has the processors then that the others leave.
      */
     const struct groups *hosts = &world->groups;
-    double median = stats_median(mine, turns),
+    double median = stats_median(mine, rounds),
            *all = mem_new((size_t)world->ranks, sizeof *all);
     int rc = world_allgather(world, &median, sizeof median, all, err);
     *out = INFINITY;
@@ -151,14 +151,14 @@ static int take_turns(struct world *world, double (*rate)(void *arg), void *arg,
     return rc;
 }
 
-int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
+int probe_flops(struct world *world, const struct probe_settings *settings, double *flops,
                 struct err *err)
 {
     struct probe_work w;
 
-    if (probe_work_open(&w, world, ask, err))
+    if (probe_work_open(&w, world, settings, err))
         return -1;
-    int rc = take_turns(world, work_rate, &w, flops, err);
+    int rc = alternate(world, work_rate, &w, flops, err);
     rc = rc ? rc : probe_work_check(&w, world, err);
     probe_work_close(&w);
     return rc;
@@ -184,7 +184,7 @@ int probe_memory_rate(struct world *world, struct device *device, int64_t memory
         rc = device_sync(a.queue, err);
     }
     rc = world_agree(world, rc, err);
-    rc = rc ? rc : take_turns(world, memory_rate, &a, Bps, err);
+    rc = rc ? rc : alternate(world, memory_rate, &a, Bps, err);
     rc = rc ? rc : world_agree(world, device_sync(a.queue, err), err);
     device_free(device, a.to);
     device_free(device, a.from);

@@ -2,7 +2,7 @@
 /*
  * Measures how far two ranks are from each other: the time of a message forth and back, the
  * least of some.  Leaves clustering to probe_cluster.c.  Ignores host names, but finds which
- * ranks share a machine's processors, to give them turns: ranks that wait for a processor look
+ * ranks share a machine's processors, to give them rounds: ranks that wait for a processor look
  * far.
  */
 #include <sched.h>
@@ -26,11 +26,11 @@ enum {
 };
 
 /*
- * A turn of a pair: some hundred trips through memory, one or two through a port of 500 Mbit/s;
+ * A round of a pair: some hundred trips through memory, one or two through a port of 500 Mbit/s;
  * longer than a time slice (4 ms), so that a rank which begins without its processor has it for
  * some of them.
  */
-static const double turn_s = 5e-3;
+static const double round_s = 5e-3;
 
 struct seat {
     char machine[PROBE_BOOT_BYTES];
@@ -43,11 +43,11 @@ struct discovery {
     int *machine;    /* [ranks] the lowest rank on the same machine */
     int *processors; /* [ranks] of that machine */
     int *seat;       /* [ranks] the lowest rank that may use the same processors */
-    int *place;      /* [ranks] number of the processor that the rank has in its turn */
+    int *place;      /* [ranks] number of the processor that the rank has in its round */
     cpu_set_t usual; /* processors that this rank may use; none where that is unknown */
     struct probe_flow *flow;
     double *least_s;
-    int *turn, *used, *placed; /* [ranks] */
+    int *round, *used, *placed; /* [ranks] */
 };
 
 /* The nth processor of a set that has one, counted through again and again. */
@@ -100,31 +100,31 @@ static int measure_pairs(void *arg, const struct probe_pair *pair, int pairs, do
     for (int i = 0; i < pairs; i++)
         d->flow[i] = (struct probe_flow){pair[i].a, pair[i].b, TRIP_BYTES};
     /*
-     * The first turn in which both ranks of a pair find a processor, or have the machine for
+     * The first round in which both ranks of a pair find a processor, or have the machine for
      * themselves.  (Two ranks of one machine need two.)
      */
     int left = pairs, ranks = d->probe.world->ranks;
     for (int i = 0; i < pairs; i++)
-        d->turn[i] = -1;
+        d->round[i] = -1;
     for (int now = 0; left > 0; now++) {
         memset(d->used, 0, (size_t)ranks * sizeof *d->used);
         memset(d->placed, 0, (size_t)ranks * sizeof *d->placed);
         for (int i = 0; i < pairs; i++) {
             int a = d->machine[pair[i].a], b = d->machine[pair[i].b], need = 1 + (a == b);
-            if (d->turn[i] >= 0 || (d->used[a] && d->used[a] + need > d->processors[a]) ||
+            if (d->round[i] >= 0 || (d->used[a] && d->used[a] + need > d->processors[a]) ||
                 (d->used[b] && d->used[b] + need > d->processors[b]))
                 continue;
             d->used[a]++;
             d->used[b]++;
             d->place[pair[i].a] = d->placed[d->seat[pair[i].a]]++;
             d->place[pair[i].b] = d->placed[d->seat[pair[i].b]]++;
-            d->turn[i] = now;
+            d->round[i] = now;
             left--;
         }
     }
     /*
-     * Two ranks of one machine that run on the same processor take turns and look far, and on a
-     * busy machine they stay there.  So each has a processor of its own in its turn, of those
+     * Two ranks of one machine that run on the same processor take rounds and look far, and on a
+     * busy machine they stay there.  So each has a processor of its own in its round, of those
      * that it may use.
      */
     int moves = CPU_COUNT(&d->usual);
@@ -133,7 +133,7 @@ static int measure_pairs(void *arg, const struct probe_pair *pair, int pairs, do
         CPU_SET(nth_processor(&d->usual, d->place[d->probe.world->rank]), &one);
         sched_setaffinity(0, sizeof one, &one);
     }
-    int rc = probe_trips(&d->probe, d->flow, d->turn, pairs, turn_s, &mine, err);
+    int rc = probe_trips(&d->probe, d->flow, d->round, pairs, round_s, &mine, err);
     if (moves)
         sched_setaffinity(0, sizeof d->usual, &d->usual);
     if (rc || world_allgather(d->probe.world, &mine, sizeof mine, d->least_s, err))
@@ -168,14 +168,14 @@ static int compare_clocks(struct world *world, const struct discovery *d, double
 int probe_discover(struct world *world, struct probe_views *out, struct err *err)
 {
     size_t n = (size_t)world->ranks;
-    int *room = mem_new(7 * n, sizeof *room);
-    struct discovery d = {.machine = room,
-                          .processors = room + n,
-                          .seat = room + 2 * n,
-                          .place = room + 3 * n,
-                          .turn = room + 4 * n,
-                          .used = room + 5 * n,
-                          .placed = room + 6 * n,
+    int *space = mem_new(7 * n, sizeof *space);
+    struct discovery d = {.machine = space,
+                          .processors = space + n,
+                          .seat = space + 2 * n,
+                          .place = space + 3 * n,
+                          .round = space + 4 * n,
+                          .used = space + 5 * n,
+                          .placed = space + 6 * n,
                           .flow = mem_new(n, sizeof *d.flow),
                           .least_s = mem_new(n, sizeof *d.least_s)};
     struct probe_clusters c;
@@ -192,7 +192,7 @@ int probe_discover(struct world *world, struct probe_views *out, struct err *err
         probe_views_init(out, world, &c, ahead_s);
         probe_clusters_release(&c);
     }
-    mem_free(room);
+    mem_free(space);
     mem_free(d.flow);
     mem_free(d.least_s);
     return rc;

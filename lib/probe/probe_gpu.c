@@ -70,15 +70,15 @@ static int open_all(struct probe *p, struct probe_gpu *g, struct err *err)
 
     for (int i = 0; rc == 0 && i < 3; i++)
         rc = device_queue_open(g->device, queue[i], err);
-    rc = rc ? rc : device_alloc(g->device, p->room, "the send buffer", &in, err);
-    rc = rc ? rc : device_alloc(g->device, p->room, "the receive buffer", &out, err);
+    rc = rc ? rc : device_alloc(g->device, p->space, "the send buffer", &in, err);
+    rc = rc ? rc : device_alloc(g->device, p->space, "the receive buffer", &out, err);
     g->in = in;
     g->out = out;
     if (rc)
         return rc;
     /* One behind the other: a page can be pinned once.  A driver may not pin what it did not
        make; rounds are then slower, as a training's exchanges are (coll_stages_open). */
-    g->pinned = device_pin(g->device, p->in, p->out + p->room - p->in, err) == 0;
+    g->pinned = device_pin(g->device, p->in, p->out + p->space - p->in, err) == 0;
     return g->pinned || err->code == ERR_SYS ? 0 : -1;
 }
 
@@ -146,7 +146,7 @@ int64_t probe_gpu_differing(struct probe *p, const struct probe_round *r)
             int64_t left = base + bytes - at;
             wrong += memcmp(p->in + at, p->out + at, (size_t)(left < 8 ? left : 8)) != 0;
         }
-        base += arena_room(bytes);
+        base += arena_space(bytes);
     }
     return wrong;
 }

@@ -6,7 +6,7 @@
  * thread multiplies matrices.
  *
  *     main        products alone   waits           products
- *     runner      sleeps           traffic alone   traffic      all ranks, TURNS times in turn
+ *     runner      sleeps           traffic alone   traffic      all ranks, ROUNDS times in round
  *
  *     rate_left = traffic beside products / traffic alone,  compute_left likewise
  *
@@ -24,10 +24,10 @@
 #include "probe/probe_parts.h"
 #include "probe/probe_work.h"
 
-enum { TURNS = 3, LAPS_LEAST = 1, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
+enum { ROUNDS = 3, LAPS_LEAST = 1, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
 
-static const double turn_s = 0.2;  /* one part of a turn, where nothing slows it */
-static const double level_s = 3.0; /* all turns of a level: some TURNS where ranks are few */
+static const double round_s = 0.2; /* one part of a round, where nothing slows it */
+static const double level_s = 3.0; /* all rounds of a level: some ROUNDS where ranks are few */
 static const int64_t lap_bytes_least = 128 << 10, lap_bytes_most = 4 << 20;
 
 struct contest { /* one level's */
@@ -92,7 +92,7 @@ static int still_runs(struct traffic *t, int laps)
 }
 
 /*
- * FLOP/s of products alone (t NULL) for a part of a turn, or while this rank's laps go on; and
+ * FLOP/s of products alone (t NULL) for a part of a round, or while this rank's laps go on; and
  * then more, until all ranks are done.
  */
 static double compute_rate(struct probe_work *w, struct traffic *t)
@@ -100,7 +100,7 @@ static double compute_rate(struct probe_work *w, struct traffic *t)
     int times = 0, laps = t ? t->contest->round.laps : 0;
     double start = tick_now_s(), took = 0;
 
-    for (; took <= 0 || (t ? still_runs(t, laps) : took < turn_s); took = tick_now_s() - start)
+    for (; took <= 0 || (t ? still_runs(t, laps) : took < round_s); took = tick_now_s() - start)
         times += probe_work_some(w, 0);
     while (t && still_runs(t, laps + ENDS))
         probe_work_some(w, 0);
@@ -124,8 +124,8 @@ static int run_laps(struct contest *c, int beside, double *Bps, double *flops, s
     return 0;
 }
 
-/* Sums over all ranks in one turn. */
-struct turn {
+/* Sums over all ranks in one round. */
+struct round {
     double flops, Bps, beside_flops, beside_Bps;
 };
 
@@ -137,14 +137,14 @@ static double part_of_one(double some, double all)
     return p <= 0 ? 0 : p > 1 ? 1 : p < TOPO_LEFT_MIN ? TOPO_LEFT_MIN : p;
 }
 
-static int take_turns(struct contest *c, struct topo_level *level, struct err *err)
+static int alternate(struct contest *c, struct topo_level *level, struct err *err)
 {
-    double rate[TURNS], compute[TURNS], start = tick_now_s();
-    int turns = 0, late = 0;
+    double rate[ROUNDS], compute[ROUNDS], start = tick_now_s();
+    int rounds = 0, late = 0;
 
-    while (turns < TURNS && !late) { /* connections are open: the rates are known */
+    while (rounds < ROUNDS && !late) { /* connections are open: the rates are known */
         struct world *w = c->probe->world;
-        struct turn turn = {0}, mine = {0}, *all = mem_new((size_t)w->ranks, sizeof *all);
+        struct round round = {0}, mine = {0}, *all = mem_new((size_t)w->ranks, sizeof *all);
         int rc = probe_rest(w, err);
         if (rc == 0 && c->round.in_bytes)
             mine.flops = compute_rate(c->work, NULL);
@@ -154,43 +154,43 @@ static int take_turns(struct contest *c, struct topo_level *level, struct err *e
         rc = rc ? rc : run_laps(c, 1, &mine.beside_Bps, &mine.beside_flops, err);
         rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
         for (int r = 0; rc == 0 && r < w->ranks; r++) {
-            turn.flops += all[r].flops;
-            turn.Bps += all[r].Bps;
-            turn.beside_flops += all[r].beside_flops;
-            turn.beside_Bps += all[r].beside_Bps;
+            round.flops += all[r].flops;
+            round.Bps += all[r].Bps;
+            round.beside_flops += all[r].beside_flops;
+            round.beside_Bps += all[r].beside_Bps;
         }
         mem_free(all);
         if (rc)
             return -1;
-        rate[turns] = part_of_one(turn.beside_Bps, turn.Bps);
-        compute[turns++] = part_of_one(turn.beside_flops, turn.flops);
-        if (probe_late(w, start, turns, level_s, &late, err))
+        rate[rounds] = part_of_one(round.beside_Bps, round.Bps);
+        compute[rounds++] = part_of_one(round.beside_flops, round.flops);
+        if (probe_late(w, start, rounds, level_s, &late, err))
             return -1;
     }
-    level->rate_left = stats_median(rate, turns);
-    level->compute_left = stats_median(compute, turns);
+    level->rate_left = stats_median(rate, rounds);
+    level->compute_left = stats_median(compute, rounds);
     return 0;
 }
 
 /*
- * Bytes of one lap for a rate, so that LAPS_LEAST laps take about a turn.  Over NCCL as many as
+ * Bytes of one lap for a rate, so that LAPS_LEAST laps take about a round.  Over NCCL as many as
  * there is room for: 4 MiB pass in 10 us, and what is launched for them takes as long.
  */
 static int64_t lap_bytes(const struct probe *p, const struct groups *g, double Bps)
 {
-    double want = Bps * turn_s / LAPS_LEAST;
-    int64_t most = lap_bytes_most, over = probe_shift_room(g, 0);
+    double want = Bps * round_s / LAPS_LEAST;
+    int64_t most = lap_bytes_most, over = probe_shift_space(g, 0);
 
-    if (p->nccl && p->room - over > most)
-        most = p->room - over;
+    if (p->nccl && p->space - over > most)
+        most = p->space - over;
     return want < (double)lap_bytes_least ? lap_bytes_least
            : want > (double)most          ? most
                                           : (int64_t)want;
 }
 
-int64_t probe_left_room(const struct groups *g)
+int64_t probe_left_space(const struct groups *g)
 {
-    int64_t laps = probe_shift_room(g, lap_bytes_most), ends = (int64_t)g->ranks * 64;
+    int64_t laps = probe_shift_space(g, lap_bytes_most), ends = (int64_t)g->ranks * 64;
 
     return laps > ends ? laps : ends;
 }
@@ -230,7 +230,7 @@ int probe_left(struct probe *p, const struct probe_views *views, struct probe_wo
                      : l == 1 ? topo_slowest_port_Bps(t)
                               : level->port_Bps;
         int64_t bytes = lap_bytes(p, views->view[l ? l : 1].groups, Bps);
-        double laps = Bps * turn_s / (double)bytes;
+        double laps = Bps * round_s / (double)bytes;
         struct contest c = {.probe = p, .work = work};
         rc = prepare_rows(&c, views, l, bytes, err);
         c.round.laps = laps < LAPS_LEAST  ? LAPS_LEAST
@@ -239,7 +239,7 @@ int probe_left(struct probe *p, const struct probe_views *views, struct probe_wo
         rc = rc ? rc : world_agree(p->world, runner_open(&c.runner, err), err);
         if (rc == 0) {
             c.stream = stream_open(c.runner, 1);
-            rc = take_turns(&c, level, err);
+            rc = alternate(&c, level, err);
         }
         rc = rc ? rc : probe_work_check(work, p->world, err);
         runner_close(c.runner);

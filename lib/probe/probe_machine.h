@@ -20,7 +20,7 @@ struct probe_matrices {
 };
 
 /* The device that ranks compute on, and the figures to measure on it. */
-struct probe_ask {
+struct probe_settings {
     struct device *device;         /* each rank's own; borrowed */
     enum dtype type;               /* of products: f32 or bf16 */
     int all_types;                 /* and of the other one, if processors have instructions */
@@ -32,8 +32,8 @@ struct probe_ask {
  * Collective: rank 0 reads MODEL (model_read) and tells the others.  seq 0: 256, or the model's
  * maximum if that is less.
  */
-int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t micro_batch,
-                    struct probe_matrices *out, struct err *err);
+int probe_settings_model(struct world *world, const char *model, int64_t seq,
+                         int64_t micro_batch, struct probe_matrices *out, struct err *err);
 
 /*
  * Which machine this is: the kernel's boot id.  Hosts that share it (containers, an emulated
@@ -64,7 +64,7 @@ int probe_memory(struct world *world, const struct device *device, int64_t *byte
                  struct err *err);
 /* FLOP/s of matrix products on a rank while all ranks do the same; the least of the hosts'
    medians. */
-int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
+int probe_flops(struct world *world, const struct probe_settings *settings, double *flops,
                 struct err *err);
 /*
  * Bytes read plus bytes written per second by a rank that adds one array of f32 to another, far

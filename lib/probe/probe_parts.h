@@ -29,7 +29,7 @@ enum {
     PROBE_GPU_BYTES_MOST = 512 << 20
 };
 /*
- * probe_size over NCCL, of a probe with the room of probe_shift_room(g, PROBE_LOOK_BYTES): of
+ * probe_size over NCCL, of a probe with the room of probe_shift_space(g, PROBE_LOOK_BYTES): of
  * level 0, bytes of each rank to the next in its group, and of the others; PROBE_GPU_BYTES_MOST
  * at most.
  */

@@ -18,7 +18,8 @@
  *     group 0   0 1 2      0 -> 3   1 -> 4   2 -> 3      a third of the bytes each
  *     group 1   3 4        3 -> 0   4 -> 1   3 -> 2
  */
-int probe_turn(const struct groups *g, const int *to, int64_t bytes, struct probe_flow *flow)
+int probe_exchange(const struct groups *g, const int *to, int64_t bytes,
+                   struct probe_flow *flow)
 {
     int flows = 0;
 
@@ -58,13 +59,13 @@ int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
     }
     for (int k = 0; k < count; k++)
         to[k] = part < 0 || of[k] == part ? probe_next(v, k, s) : -1;
-    int flows = probe_turn(v->groups, to, bytes, flow);
+    int flows = probe_exchange(v->groups, to, bytes, flow);
     mem_free(to);
     mem_free(of);
     return flows;
 }
 
-int64_t probe_shift_room(const struct groups *g, int64_t bytes)
+int64_t probe_shift_space(const struct groups *g, int64_t bytes)
 {
     /* At most all streams of one port, each rounded up to 64 bytes and by one byte. */
     return bytes + (int64_t)groups_largest(g) * 65;
@@ -134,7 +135,7 @@ int probe_size(struct world *world, const struct probe_view *v, double seconds, 
     struct probe_summary all = {0}; /* a group alone in its circle has nothing */
     struct probe p;
 
-    if (probe_open(&p, world, probe_shift_room(v->groups, look), err)) {
+    if (probe_open(&p, world, probe_shift_space(v->groups, look), err)) {
         mem_free(flow);
         return -1;
     }
@@ -198,7 +199,7 @@ static void add_ring(struct probe *p, struct probe_rows *rows, const int *ring, 
         }
         if (o != i) {
             r->mine[r->mines++] = (struct probe_flow){ring[o], p->world->rank, bytes};
-            r->in_bytes += arena_room(bytes);
+            r->in_bytes += arena_space(bytes);
         }
     }
     for (int step = 0; step < n - 1; step++)
@@ -211,9 +212,9 @@ static void add_ring(struct probe *p, struct probe_rows *rows, const int *ring, 
         }
 }
 
-int64_t probe_ring_room(int count, int64_t bytes)
+int64_t probe_ring_space(int count, int64_t bytes)
 {
-    return (int64_t)count * arena_room(bytes);
+    return (int64_t)count * arena_space(bytes);
 }
 
 int probe_ring(struct probe *p, int first, int count, int64_t bytes, struct probe_round *out,
@@ -236,7 +237,7 @@ int probe_ring(struct probe *p, int first, int count, int64_t bytes, struct prob
         if (mine >= 0)
             add_ring(p, &r, ring, count, mine, bytes, j * count * pieces);
     }
-    assert(r.round.in_bytes <= p->room && bytes <= p->room);
+    assert(r.round.in_bytes <= p->space && bytes <= p->space);
     mem_free(ring);
     return probe_rows_agree(p, &r, out, err);
 }

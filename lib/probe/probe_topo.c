@@ -257,14 +257,14 @@ static int measure_alone(struct probe *p, struct topo_level *level, struct err *
         double start = tick_now_s();
         for (int n = 0; n < times; n++)
             if (p->gpu)
-                device_copy(p->gpu->queue, p->gpu->out, p->gpu->in, p->room);
+                device_copy(p->gpu->queue, p->gpu->out, p->gpu->in, p->space);
             else
-                memcpy(p->out, p->in, (size_t)p->room);
+                memcpy(p->out, p->in, (size_t)p->space);
         if (probe_gpu_check(p, err))
             return -1;
         took[i] = tick_now_s() - start;
     }
-    double Bps = (double)p->room * times / stats_median(took, REPEATS);
+    double Bps = (double)p->space * times / stats_median(took, REPEATS);
     *level = (struct topo_level){.port_Bps = Bps, .flow_Bps = Bps, .member_Bps = Bps};
     return 0;
 }
@@ -331,18 +331,19 @@ static int check_rates(const struct topo *t, struct err *err)
     return 0;
 }
 
-static int is_gpu(const struct probe_ask *ask)
+static int is_gpu(const struct probe_settings *settings)
 {
-    return ask && device_kind(ask->device) != DEVICE_CPU;
+    return settings && device_kind(settings->device) != DEVICE_CPU;
 }
 
 /* By what its rounds go, as a training's exchanges will; nccl may be NULL. */
-static int open_over(struct probe *p, struct world *world, const struct probe_ask *ask,
-                     struct exec_nccl *nccl, int64_t room, struct err *err)
+static int open_over(struct probe *p, struct world *world,
+                     const struct probe_settings *settings, struct exec_nccl *nccl,
+                     int64_t space, struct err *err)
 {
-    if (probe_open(p, world, room, err))
+    if (probe_open(p, world, space, err))
         return -1;
-    if (is_gpu(ask) && probe_gpu_open(p, ask->device, err)) {
+    if (is_gpu(settings) && probe_gpu_open(p, settings->device, err)) {
         probe_close(p);
         return -1;
     }
@@ -352,10 +353,10 @@ static int open_over(struct probe *p, struct world *world, const struct probe_as
 
 /* bytes[l] of a round of level l. */
 static int size_rounds(struct world *world, const struct probe_views *views,
-                       const struct probe_ask *ask, struct exec_nccl *nccl, int64_t *bytes,
-                       struct err *err)
+                       const struct probe_settings *settings, struct exec_nccl *nccl,
+                       int64_t *bytes, struct err *err)
 {
-    int64_t room = 0;
+    int64_t space = 0;
     struct probe p;
     int rc = 0;
 
@@ -366,10 +367,10 @@ static int size_rounds(struct world *world, const struct probe_views *views,
     if (!nccl)
         return rc;
     for (int l = 1; l < views->levels; l++) {
-        int64_t want = probe_shift_room(views->view[l].groups, PROBE_LOOK_BYTES);
-        room = want > room ? want : room;
+        int64_t want = probe_shift_space(views->view[l].groups, PROBE_LOOK_BYTES);
+        space = want > space ? want : space;
     }
-    if (open_over(&p, world, ask, nccl, room, err))
+    if (open_over(&p, world, settings, nccl, space, err))
         return -1;
     for (int l = 0; rc == 0 && l < views->levels; l++)
         if (probe_passes(views, l))
@@ -379,25 +380,27 @@ static int size_rounds(struct world *world, const struct probe_views *views,
 }
 
 /* For the largest round, and for what a message asks beside its bytes. */
-static int64_t room_of(const struct probe_views *views, const struct probe_ask *ask,
-                       const int64_t *bytes)
+static int64_t space_of(const struct probe_views *views, const struct probe_settings *settings,
+                        const int64_t *bytes)
 {
-    int64_t room = bytes[0] + 64;
+    int64_t space = bytes[0] + 64;
 
     for (int l = 1; l < views->levels; l++) {
         const struct groups *g = views->view[l].groups;
-        int64_t want = probe_shift_room(g, bytes[l]), left = ask ? probe_left_room(g) : 0;
-        room = want > room ? want : room;
-        room = left > room ? left : room;
+        int64_t want = probe_shift_space(g, bytes[l]),
+                left = settings ? probe_left_space(g) : 0;
+        space = want > space ? want : space;
+        space = left > space ? left : space;
     }
-    return room;
+    return space;
 }
 
 /* Measures what links and computing leave each other: needs the rates. */
 static int measure_beside(struct probe *p, const struct probe_views *views,
-                          const struct probe_ask *ask, struct topo *t, struct err *err)
+                          const struct probe_settings *settings, struct topo *t,
+                          struct err *err)
 {
-    struct probe_ask square = {.device = ask->device, .type = ask->type};
+    struct probe_settings square = {.device = settings->device, .type = settings->type};
     struct probe_work work;
 
     if (probe_work_open(&work, p->world, &square, err))
@@ -409,46 +412,47 @@ static int measure_beside(struct probe *p, const struct probe_views *views,
 }
 
 /* Measures each rank's share of its machine, and its computing device. */
-static int measure_own(struct world *world, const struct probe_ask *ask, struct topo *t,
-                       struct err *err)
+static int measure_own(struct world *world, const struct probe_settings *settings,
+                       struct topo *t, struct err *err)
 {
-    struct device *device = ask ? ask->device : NULL;
+    struct device *device = settings ? settings->device : NULL;
     struct probe_summary has = {0};
 
     t->device = device && device_kind(device) == DEVICE_CUDA ? TOPO_CUDA : TOPO_CPU;
-    t->transport = ask ? ask->transport : TOPO_OVER_MPI;
+    t->transport = settings ? settings->transport : TOPO_OVER_MPI;
     int rc = probe_memory(world, device, &t->memory_bytes, err);
-    rc = rc || !ask ? rc : probe_devices(world, t, err);
-    rc = rc || !ask ? rc : probe_flops(world, ask, &t->flops, err);
-    t->compute_type = ask ? ask->type : DTYPE_F32;
-    if (rc == 0 && ask && ask->all_types) {
+    rc = rc || !settings ? rc : probe_devices(world, t, err);
+    rc = rc || !settings ? rc : probe_flops(world, settings, &t->flops, err);
+    t->compute_type = settings ? settings->type : DTYPE_F32;
+    if (rc == 0 && settings && settings->all_types) {
         /* The other type is f32, or the processors of all ranks have instructions for it. */
-        struct probe_ask other = *ask;
+        struct probe_settings other = *settings;
         other.type = topo_other_type(t);
         rc = probe_summarize(world, other.type == DTYPE_F32 || probe_has_bf16(), 0, &has, err);
         if (has.count == world->ranks)
             rc = probe_flops(world, &other, &t->other_flops, err);
     }
-    return rc || !ask ? rc
-                      : probe_memory_rate(world, device, t->memory_bytes, &t->memory_Bps, err);
+    return rc || !settings
+               ? rc
+               : probe_memory_rate(world, device, t->memory_bytes, &t->memory_Bps, err);
 }
 
 static int measure_all(struct world *world, const struct probe_views *views,
-                       const struct probe_ask *ask, struct exec_nccl *nccl, struct topo *out,
-                       struct err *err)
+                       const struct probe_settings *settings, struct exec_nccl *nccl,
+                       struct topo *out, struct err *err)
 {
     struct probe_load load = probe_load_begin();
     struct probe p = {0};
     struct topo t = {0};
     int64_t bytes[TOPO_LEVELS_MAX] = {0};
-    int rc = size_rounds(world, views, ask, nccl, bytes, err);
+    int rc = size_rounds(world, views, settings, nccl, bytes, err);
 
-    if (rc || open_over(&p, world, ask, nccl, room_of(views, ask, bytes), err))
+    if (rc || open_over(&p, world, settings, nccl, space_of(views, settings, bytes), err))
         return -1;
     probe_views_topo(views, world, &t);
     rc = measure_levels(&p, views, bytes, &t, err);
     rc = rc ? rc : check_rates(&t, err);
-    if (rc == 0 && !nccl && is_gpu(ask)) {
+    if (rc == 0 && !nccl && is_gpu(settings)) {
         /*
          * Copies that no driver pinned memory for are slower, as is what is measured of them.
          */
@@ -459,9 +463,9 @@ static int measure_all(struct world *world, const struct probe_views *views,
                      "the driver cannot pin host memory for %d of %d ranks: copies are slower",
                      all.count, world->ranks);
     }
-    rc = rc || !ask ? rc : measure_beside(&p, views, ask, &t, err);
+    rc = rc || !settings ? rc : measure_beside(&p, views, settings, &t, err);
     probe_close(&p);
-    rc = rc ? rc : measure_own(world, ask, &t, err);
+    rc = rc ? rc : measure_own(world, settings, &t, err);
     rc = rc ? rc : probe_load_end(&load, world, t.doubt, err);
     topo_name_levels(&t);
     /* Four digits, of errors two: no measurement here knows more. */
@@ -485,16 +489,16 @@ static int measure_all(struct world *world, const struct probe_views *views,
 }
 
 int probe_topo(struct world *world, const struct probe_views *found,
-               const struct probe_ask *ask, struct topo *out, struct err *err)
+               const struct probe_settings *settings, struct topo *out, struct err *err)
 {
     struct exec_nccl *nccl = NULL;
     struct probe_views hosts;
 
-    if (ask && ask->transport == TOPO_OVER_NCCL &&
-        exec_nccl_open_world(&nccl, world, ask->device, 0, err))
+    if (settings && settings->transport == TOPO_OVER_NCCL &&
+        exec_nccl_open_world(&nccl, world, settings->device, 0, err))
         return -1;
     probe_views_init(&hosts, world, NULL, 0);
-    int rc = measure_all(world, found ? found : &hosts, ask, nccl, out, err);
+    int rc = measure_all(world, found ? found : &hosts, settings, nccl, out, err);
     if (rc && nccl && err->code == ERR_PEER) /* other ranks do not come to close
                                                 communicators */
         exec_nccl_abort(nccl);

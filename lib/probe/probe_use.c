@@ -12,7 +12,7 @@
  *     latency_busy_s = a lap
  *
  * An exchange is as many laps, one after the other, as a ring of the level has steps.  A piece
- * is some milliseconds, as a use of a layer that is worth sharding is.  A turn is the pieces
+ * is some milliseconds, as a use of a layer that is worth sharding is.  A round is the pieces
  * alone, and then beside the exchanges of each level.
  */
 #include <math.h>
@@ -22,11 +22,11 @@
 #include "probe/probe_parts.h"
 #include "probe/probe_work.h"
 
-enum { TURNS = 3, PIECES_LEAST = 4, PIECES_MOST = 1000, AHEAD = 2 };
+enum { ROUNDS = 3, PIECES_LEAST = 4, PIECES_MOST = 1000, AHEAD = 2 };
 
 static const double piece_s = 5e-3;
-static const double part_s = 0.12; /* of a turn, where nothing slows it */
-static const double uses_s = 1.8;  /* all turns: TURNS where ranks are few, of 64 the first */
+static const double part_s = 0.12; /* of a round, where nothing slows it */
+static const double uses_s = 1.8;  /* all rounds: ROUNDS where ranks are few, of 64 the first */
 /* More than transports send unasked, and next to nothing for a link. */
 static const int64_t lap_bytes = 16 << 10;
 
@@ -35,8 +35,8 @@ struct exchange { /* of one level */
     struct probe_round round; /* a lap */
     int laps; /* of an exchange; 0: this rank has nobody to wait for at this level */
     int lap;  /* at hand; the runner's */
-    double start_s, took_s; /* of the exchange at hand, of all of a turn; the runner's */
-    double lost_s[TURNS], lap_s[TURNS];
+    double start_s, took_s; /* of the exchange at hand, of all of a round; the runner's */
+    double lost_s[ROUNDS], lap_s[ROUNDS];
 };
 
 struct uses {
@@ -139,12 +139,12 @@ static int size_pieces(struct uses *u, struct err *err)
     return 0;
 }
 
-static int take_turns(struct uses *u, struct topo *t, struct err *err)
+static int alternate(struct uses *u, struct topo *t, struct err *err)
 {
     double start = tick_now_s(), alone, beside;
-    int turns = 0, late = 0;
+    int rounds = 0, late = 0;
 
-    while (turns < TURNS && !late) {
+    while (rounds < ROUNDS && !late) {
         if (last_s(u, NULL, &alone, err))
             return -1;
         for (int l = 0; l < u->views->levels; l++) {
@@ -152,19 +152,19 @@ static int take_turns(struct uses *u, struct topo *t, struct err *err)
                 continue;
             if (last_s(u, &u->at[l], &beside, err))
                 return -1;
-            u->at[l].lost_s[turns] = (beside - alone) / u->pieces;
-            if (lap_s(u, &u->at[l], &u->at[l].lap_s[turns], err))
+            u->at[l].lost_s[rounds] = (beside - alone) / u->pieces;
+            if (lap_s(u, &u->at[l], &u->at[l].lap_s[rounds], err))
                 return -1;
         }
-        if (probe_late(u->probe->world, start, ++turns, uses_s, &late, err))
+        if (probe_late(u->probe->world, start, ++rounds, uses_s, &late, err))
             return -1;
     }
     for (int l = 0; l < u->views->levels; l++) {
         struct exchange *x = &u->at[l];
         if (!probe_passes(u->views, l))
             continue;
-        t->level[l].use_lost_s = fmax(stats_median(x->lost_s, turns), 0); /* below is chance */
-        t->level[l].latency_busy_s = stats_median(x->lap_s, turns);
+        t->level[l].use_lost_s = fmax(stats_median(x->lost_s, rounds), 0); /* below is chance */
+        t->level[l].latency_busy_s = stats_median(x->lap_s, rounds);
     }
     return 0;
 }
@@ -190,7 +190,7 @@ int probe_uses(struct probe *p, const struct probe_views *views, struct probe_wo
         u.stream = stream_open(runner, AHEAD);
         rc = size_pieces(&u, err);
     }
-    rc = rc ? rc : take_turns(&u, t, err);
+    rc = rc ? rc : alternate(&u, t, err);
     rc = rc ? rc : probe_work_check(work, p->world, err);
     runner_close(runner);
     for (int l = 0; l < views->levels; l++)

@@ -54,10 +54,10 @@ static const struct bounds {
 /* A wait for a queue takes some 10 us: of what goes into it at once 1 %. */
 static const double queue_s = 1e-3;
 
-int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t micro_batch,
-                    struct probe_matrices *out, struct err *err)
+int probe_settings_model(struct world *world, const char *model, int64_t seq,
+                         int64_t micro_batch, struct probe_matrices *out, struct err *err)
 {
-    struct probe_matrices ask = {0};
+    struct probe_matrices settings = {0};
     struct model m = {0};
     int rc = world->rank == 0 ? model_read(&m, model, err) : 0;
 
@@ -70,18 +70,18 @@ int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t
                      (long long)seq, (long long)m.max_seq, model, model_max_seq_key(&m));
     if (rc == 0 && !seq)
         seq = SEQ < m.max_seq ? SEQ : m.max_seq;
-    ask = (struct probe_matrices){.rows = seq * micro_batch,
-                                  .hidden = m.hidden,
-                                  .queries = m.heads * m.head_dim,
-                                  .keys = m.kv_heads * m.head_dim,
-                                  .ffn = m.ffn,
-                                  .vocab = m.vocab,
-                                  .layers = m.layers};
+    settings = (struct probe_matrices){.rows = seq * micro_batch,
+                                       .hidden = m.hidden,
+                                       .queries = m.heads * m.head_dim,
+                                       .keys = m.kv_heads * m.head_dim,
+                                       .ffn = m.ffn,
+                                       .vocab = m.vocab,
+                                       .layers = m.layers};
     model_release(&m);
     rc = world_agree(world, rc, err);
-    rc = rc ? rc : world_bcast(world, &ask, sizeof ask, 0, err);
+    rc = rc ? rc : world_bcast(world, &settings, sizeof settings, 0, err);
     if (rc == 0)
-        *out = ask;
+        *out = settings;
     return rc;
 }
 
@@ -91,11 +91,12 @@ static int64_t at_most(int64_t v, int64_t most)
 }
 
 /* Shapes and counts of all products; returns how many.  edge: of a square one. */
-static int list_products(const struct kern *k, const struct probe_ask *ask, int64_t edge,
-                         struct kern_product_shape *shape, struct probe_product *product)
+static int list_products(const struct kern *k, const struct probe_settings *settings,
+                         int64_t edge, struct kern_product_shape *shape,
+                         struct probe_product *product)
 {
-    const struct bounds *most = &bounds[device_kind(ask->device)];
-    const struct probe_matrices *a = &ask->matrices;
+    const struct bounds *most = &bounds[device_kind(settings->device)];
+    const struct probe_matrices *a = &settings->matrices;
     double layers = (double)a->layers;
     const struct {
         int64_t out, in;
@@ -108,8 +109,8 @@ static int list_products(const struct kern *k, const struct probe_ask *ask, int6
 
     if (!a->rows) {
         double e = (double)edge;
-        shape[0] = (struct kern_product_shape){'N',  'N',  edge, edge,      edge,  edge,
-                                               edge, edge, 0,    ask->type, k->act};
+        shape[0] = (struct kern_product_shape){'N',  'N',  edge, edge,           edge,  edge,
+                                               edge, edge, 0,    settings->type, k->act};
         product[0] = (struct probe_product){.flops = 2 * e * e * e, .times = 1, .queued = 1};
         return 1;
     }
@@ -121,9 +122,9 @@ static int list_products(const struct kern *k, const struct probe_ask *ask, int6
         double whole = 2.0 * (double)a->rows * (double)line[i].out * (double)line[i].in;
         /* A product of rows, and both of its backward: y = x W^T, dx = dy W, dw += dy^T x. */
         const struct kern_product_shape ways[WAYS] = {
-            {'N', 'T', R, out, in, in, in, out, 0, ask->type, k->act},
-            {'N', 'N', R, in, out, out, in, in, 0, ask->type, k->act},
-            {'T', 'N', out, in, R, out, in, in, 1, ask->type, DTYPE_F32}};
+            {'N', 'T', R, out, in, in, in, out, 0, settings->type, k->act},
+            {'N', 'N', R, in, out, out, in, in, 0, settings->type, k->act},
+            {'T', 'N', out, in, R, out, in, in, 1, settings->type, DTYPE_F32}};
         for (int j = 0; j < WAYS; j++) {
             shape[i * WAYS + j] = ways[j];
             product[i * WAYS + j] = (struct probe_product){
@@ -146,15 +147,15 @@ static void drop_products(struct probe_work *w)
     w->a = w->b = w->c = NULL;
 }
 
-static int make_products(struct probe_work *w, const struct probe_ask *ask, int64_t edge,
-                         struct err *err)
+static int make_products(struct probe_work *w, const struct probe_settings *settings,
+                         int64_t edge, struct err *err)
 {
     struct kern_product_shape shape[LINES * WAYS];
-    struct device *d = ask->device;
+    struct device *d = settings->device;
     int64_t most = 0;
     void *c = NULL;
 
-    w->products = list_products(&w->kern, ask, edge, shape, w->product);
+    w->products = list_products(&w->kern, settings, edge, shape, w->product);
     for (int i = 0; i < w->products; i++) {
         const struct kern_product_shape *s = &shape[i];
         int64_t a = s->m * s->k, b = s->k * s->n, ab = a > b ? a : b;
@@ -163,7 +164,7 @@ static int make_products(struct probe_work *w, const struct probe_ask *ask, int6
     }
     w->most = most;
     w->sets = 1;
-    if (ask->matrices.rows && bounds[device_kind(d)].elems > most)
+    if (settings->matrices.rows && bounds[device_kind(d)].elems > most)
         w->sets = bounds[device_kind(d)].elems / most;
     if (device_alloc(d, most * dtype_bytes(w->type), "the matrices", &w->a, err) ||
         device_alloc(d, most * w->sets * dtype_bytes(w->type), "the matrices", &w->b, err) ||
@@ -173,10 +174,10 @@ static int make_products(struct probe_work *w, const struct probe_ask *ask, int6
     /* Numbers of all kinds: how long a product of a GPU takes can depend on how many bits
        change. */
     int64_t elems = w->most * w->sets;
-    void *room = NULL;
-    if (mem_data(FILL * (int64_t)sizeof(float), "random numbers", &room, err))
+    void *space = NULL;
+    if (mem_data(FILL * (int64_t)sizeof(float), "random numbers", &space, err))
         return -1;
-    float *number = room;
+    float *number = space;
     for (int64_t i = 0; i < FILL; i++)
         number[i] = (float)(2 * rng_uniform(1, 0, (uint64_t)i) - 1);
     for (int64_t at = 0; at < elems; at += FILL)
@@ -185,7 +186,7 @@ static int make_products(struct probe_work *w, const struct probe_ask *ask, int6
     w->kern.op->convert(&w->kern, w->a, w->type, w->c, DTYPE_F32, w->most);
     w->kern.op->convert(&w->kern, w->b, w->type, w->c, DTYPE_F32, elems);
     int rc = device_sync(w->queue, err);
-    mem_free(room);
+    mem_free(space);
     if (rc)
         return -1;
     for (int i = 0; i < w->products; i++)
@@ -209,22 +210,24 @@ static double square_s(struct probe_work *w)
     }
 }
 
-int probe_work_open(struct probe_work *w, struct world *world, const struct probe_ask *ask,
-                    struct err *err)
+int probe_work_open(struct probe_work *w, struct world *world,
+                    const struct probe_settings *settings, struct err *err)
 {
-    const struct bounds *edges = &bounds[device_kind(ask->device)];
+    const struct bounds *edges = &bounds[device_kind(settings->device)];
     int more = 1;
 
     *w = (struct probe_work){.product = mem_new(LINES * WAYS, sizeof *w->product),
-                             .type = ask->type};
+                             .type = settings->type};
     kern_thread_init();
-    int rc = device_queue_open(ask->device, &w->queue, err);
-    rc = rc ? rc : kern_open(&w->kern, ask->device, w->queue, ask->type, ask->type, err);
+    int rc = device_queue_open(settings->device, &w->queue, err);
+    rc = rc ? rc
+            : kern_open(&w->kern, settings->device, w->queue, settings->type, settings->type,
+                        err);
     rc = world_agree(world, rc, err);
     for (int64_t edge = edges->least; rc == 0 && more; edge *= 2) {
         drop_products(w);
-        rc = world_agree(world, make_products(w, ask, edge, err), err);
-        more = !ask->matrices.rows && edge < edges->most;
+        rc = world_agree(world, make_products(w, settings, edge, err), err);
+        more = !settings->matrices.rows && edge < edges->most;
         if (rc == 0 && more) {
             more = square_s(w) < full_s;
             rc = world_bcast(world, &more, sizeof more, 0, err);

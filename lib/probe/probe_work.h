@@ -36,8 +36,8 @@ struct probe_work {
  * Collective: what is asked for, else one product, the same on all ranks, that shows the full
  * rate of a processor or a GPU.  Each has been run.
  */
-int probe_work_open(struct probe_work *w, struct world *world, const struct probe_ask *ask,
-                    struct err *err);
+int probe_work_open(struct probe_work *w, struct world *world,
+                    const struct probe_settings *settings, struct err *err);
 void probe_work_close(struct probe_work *w);
 /* A product so many times, until the last is done. */
 void probe_work_run(struct probe_work *w, int product, int times);
@@ -50,20 +50,20 @@ int probe_work_check(const struct probe_work *w, struct world *world, struct err
  */
 int probe_rest(struct world *world, struct err *err);
 /*
- * Collective: whether another turn like those since start_s would end after budget_s; the same
+ * Collective: whether another round like those since start_s would end after budget_s; the same
  * on every rank.
  */
-int probe_late(struct world *world, double start_s, int turns, double budget_s, int *late,
+int probe_late(struct world *world, double start_s, int rounds, double budget_s, int *late,
                struct err *err);
 
 /*
  * Collective: what ranks keep of either when they move bytes and compute at the same time:
  * rate_left and compute_left of the levels that bytes pass, from the rates that are in t
- * already.  p has room for probe_left_room().
+ * already.  p has room for probe_left_space().
  */
 int probe_left(struct probe *p, const struct probe_views *views, struct probe_work *work,
                struct topo *t, struct err *err);
-int64_t probe_left_room(const struct groups *g);
+int64_t probe_left_space(const struct groups *g);
 /* Collective: use_lost_s of the levels that bytes pass.  p has the room of probe_topo. */
 int probe_uses(struct probe *p, const struct probe_views *views, struct probe_work *work,
                struct topo *t, struct err *err);

@@ -85,18 +85,18 @@ static int check_plot(const struct rank_options *o, struct err *err)
 static int read_runs(struct rank_result *r, struct err *err)
 {
     const struct rank_options *o = r->o;
-    struct rank_ask ask = {.how = o->how, .T = o->epochs, .kept = CURVE_KEPT};
+    struct rank_query query = {.how = o->how, .T = o->epochs, .kept = CURVE_KEPT};
     struct rank_reading how = {
         .per_epoch = o->per_epoch, .last_step = o->how.method == RANK_LAST, .regex = o->regex};
     int by_first = (o->stop_below > 0 || o->stop_share > 0) && !o->epochs;
 
     if (!o->finals && !o->plot && !(o->fraction > 0))
-        how.ask = &ask;
-    if (how.ask == NULL || !by_first || o->logs == 1)
+        how.query = &query;
+    if (how.query == NULL || !by_first || o->logs == 1)
         return rank_read_all(r->run, o->logs, &how, err);
     if (rank_read_all(r->run, 1, &how, err))
         return -1;
-    ask.T = rank_curve_epochs(&r->run[0].curve);
+    query.T = rank_curve_epochs(&r->run[0].curve);
     return rank_read_all(r->run + 1, o->logs - 1, &how, err);
 }
 

@@ -38,12 +38,12 @@ static void begin(struct rank_curve *c)
 }
 
 void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step,
-                     const struct rank_ask *ask)
+                     const struct rank_query *query)
 {
-    assert(per_epoch > 0 && (!ask || ask->kept > 0));
+    assert(per_epoch > 0 && (!query || query->kept > 0));
     *c = (struct rank_curve){.per_epoch = per_epoch, .last_step = last_step};
-    if (ask)
-        c->ask = *ask;
+    if (query)
+        c->query = *query;
     if (per_epoch > 1)
         c->ring = mem_new(CURVE_BACK, sizeof *c->ring);
     begin(c);
@@ -86,7 +86,7 @@ __attribute__((noinline)) static int put_index(struct rank_curve *c, struct err 
     int first = c->index == NULL;
     void *grown = c->index;
 
-    if (mem_grow_data(&grown, &c->index_room, c->count + 1, sizeof *c->index,
+    if (mem_grow_data(&grown, &c->index_space, c->count + 1, sizeof *c->index,
                       "the epochs of a log", err))
         return -1;
     c->index = grown;
@@ -96,10 +96,10 @@ __attribute__((noinline)) static int put_index(struct rank_curve *c, struct err 
     return 0;
 }
 
-__attribute__((noinline)) static int more_room(struct rank_curve *c, struct err *err)
+__attribute__((noinline)) static int more_space(struct rank_curve *c, struct err *err)
 {
     void *grown = c->loss;
-    int rc = mem_grow_data(&grown, &c->room, c->count + 1, sizeof *c->loss,
+    int rc = mem_grow_data(&grown, &c->space, c->count + 1, sizeof *c->loss,
                            "the losses of a log", err);
 
     c->loss = grown;
@@ -150,7 +150,7 @@ static struct rank_past extend_by(const struct rank_curve *c, const struct rank_
 /* Epochs that steps may not go back into, beside those that were given up. */
 static int64_t needed(const struct rank_curve *c)
 {
-    return c->ask.how.method == RANK_TSE_E ? c->ask.how.e : 0;
+    return c->query.how.method == RANK_TSE_E ? c->query.how.e : 0;
 }
 
 /*
@@ -159,9 +159,9 @@ static int64_t needed(const struct rank_curve *c)
  */
 __attribute__((noinline)) static void give_up(struct rank_curve *c)
 {
-    size_t kept = (size_t)(c->ask.kept + needed(c)), n = c->count - kept;
+    size_t kept = (size_t)(c->query.kept + needed(c)), n = c->count - kept;
 
-    c->past = extend_by(c, &c->ask.how, c->ask.T ? c->ask.T : INT64_MAX, 0, n, c->past);
+    c->past = extend_by(c, &c->query.how, c->query.T ? c->query.T : INT64_MAX, 0, n, c->past);
     c->base = rank_curve_index(c, n - 1);
     memmove(c->loss, c->loss + n, kept * sizeof *c->loss);
     if (c->index)
@@ -178,11 +178,11 @@ static int close_open(struct rank_curve *c, struct err *err)
                        "has more than %d epochs, expected more steps in each"
                        " (--steps-per-epoch)",
                        (int)CURVE_EPOCHS_MAX);
-    if (c->ask.kept && (int64_t)c->count >= 2 * (c->ask.kept + needed(c)))
+    if (c->query.kept && (int64_t)c->count >= 2 * (c->query.kept + needed(c)))
         give_up(c);
     if ((c->index || c->open != c->base + (int64_t)c->count + 1) && put_index(c, err))
         return -1;
-    if (c->count == c->room && more_room(c, err))
+    if (c->count == c->space && more_space(c, err))
         return -1;
     c->loss[c->count++] = c->last_step || c->n == 1 ? c->sum : c->sum / (double)c->n;
     return 0;
@@ -293,9 +293,10 @@ static size_t entry_of(const struct rank_curve *c, int64_t t)
 /* Whether that is what was said would be asked. */
 static int is_asked(const struct rank_curve *c, const struct rank_score *how, int64_t T)
 {
-    int64_t have = rank_curve_epochs(c), asked = c->ask.T && c->ask.T < have ? c->ask.T : have;
+    int64_t have = rank_curve_epochs(c),
+            asked = c->query.T && c->query.T < have ? c->query.T : have;
 
-    return !c->ask.kept || (T == asked && (!how || how->method == c->ask.how.method));
+    return !c->query.kept || (T == asked && (!how || how->method == c->query.how.method));
 }
 
 double rank_curve_loss(const struct rank_curve *c, int64_t T)
@@ -334,11 +335,11 @@ int rank_curve_end(struct rank_curve *c, struct err *err)
     mem_free(c->ring);
     c->ring = NULL;
     c->n = 0;
-    if (rc || !c->ask.kept)
+    if (rc || !c->query.kept)
         return rc;
     /* Nothing comes back any more: what is asked is known, and is all that there is to keep. */
     if (have && !c->lost)
-        c->past = up_to(c, &c->ask.how, c->ask.T && c->ask.T < have ? c->ask.T : have);
+        c->past = up_to(c, &c->query.how, c->query.T && c->query.T < have ? c->query.T : have);
     c->base = have;
     c->count = 0;
     mem_free(c->loss);

@@ -46,7 +46,7 @@ struct rank_score { /* how */
  * Steps that go back among those kept (of tse-e, all but E of them) cost nothing; of those that
  * go back farther, the curve is `lost`, and the run is to be read again, all of it kept.
  */
-struct rank_ask {
+struct rank_query {
     struct rank_score how;
     int64_t T;    /* the budget; 0: all epochs that there are in the end */
     int64_t kept; /* 1 or more; beside E */
@@ -59,15 +59,15 @@ struct rank_past { /* epochs before some entry */
 };
 
 struct rank_curve {
-    int64_t per_epoch;   /* B */
-    int last_step;       /* epochs are their last steps, not means */
-    struct rank_ask ask; /* kept 0: anything may be asked, and all is kept */
+    int64_t per_epoch;       /* B */
+    int last_step;           /* epochs are their last steps, not means */
+    struct rank_query query; /* kept 0: anything may be asked, and all is kept */
     struct rank_past past;
     int64_t base;   /* the number of the last epoch that was given up; 0: none */
     int lost;       /* a step went back beyond what is kept */
     double *loss;   /* [count] of the epochs that have one; owned */
     int64_t *index; /* [count] their numbers; NULL: base + 1, base + 2, ...; owned */
-    size_t count, room, index_room;
+    size_t count, space, index_space;
     int64_t from, first, last; /* steps; last < first: none yet */
     int64_t bad;               /* the first step whose loss is not finite; -1: none */
     int64_t gap;               /* the longest way from one step to the next */
@@ -85,7 +85,7 @@ enum { CURVE_BACK = 1 << 16, CURVE_KEPT = 1 << 14, CURVE_EPOCHS_MAX = 1 << 26 };
 
 /* ask: NULL: anything. */
 void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step,
-                     const struct rank_ask *ask);
+                     const struct rank_query *query);
 void rank_curve_release(struct rank_curve *c);
 /* step -1: the one after the last. */
 int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *err);

@@ -21,24 +21,24 @@ static void put_number(FILE *out, int width, double v)
 }
 
 /* Adds words after "; ". */
-__attribute__((format(printf, 3, 4))) static void add(char *text, int room, const char *fmt,
+__attribute__((format(printf, 3, 4))) static void add(char *text, int space, const char *fmt,
                                                       ...)
 {
     int at = (int)strlen(text);
     va_list args;
 
     if (at)
-        at += snprintf(text + at, (size_t)(room - at), "; ");
-    if (at >= room)
+        at += snprintf(text + at, (size_t)(space - at), "; ");
+    if (at >= space)
         return;
     va_start(args, fmt);
-    vsnprintf(text + at, (size_t)(room - at), fmt, args);
+    vsnprintf(text + at, (size_t)(space - at), fmt, args);
     va_end(args);
 }
 
 /* Remarks on a run, such as "within noise; rewound 1 time", or "". */
 static void note_run(const struct rank_result *r, const struct rank_place *p, char *text,
-                     int room)
+                     int space)
 {
     const struct rank_run *run = p->run;
     const struct rank_curve *c = &run->curve;
@@ -46,24 +46,24 @@ static void note_run(const struct rank_result *r, const struct rank_place *p, ch
 
     *text = 0;
     if (!p->epochs)
-        add(text, room, "not compared: %" PRId64 " epoch%s", have, have == 1 ? "" : "s");
+        add(text, space, "not compared: %" PRId64 " epoch%s", have, have == 1 ? "" : "s");
     else if (!isfinite(p->score) && c->bad < 0)
-        add(text, room, "score overflows");
+        add(text, space, "score overflows");
     else if (!isfinite(p->score))
-        add(text, room, "not finite from step %" PRId64, c->bad);
+        add(text, space, "not finite from step %" PRId64, c->bad);
     else if (p->best < p->worst)
-        add(text, room, "within noise");
+        add(text, space, "within noise");
     if (r->forced && p->epochs)
-        add(text, room, "%" PRId64 " epoch%s", p->epochs, p->epochs == 1 ? "" : "s");
+        add(text, space, "%" PRId64 " epoch%s", p->epochs, p->epochs == 1 ? "" : "s");
     if (rank_curve_headless(c))
-        add(text, room, "begins with step %" PRId64, c->first);
+        add(text, space, "begins with step %" PRId64, c->first);
     if (c->back)
-        add(text, room, "rewound %" PRId64 " time%s", c->back, c->back == 1 ? "" : "s");
+        add(text, space, "rewound %" PRId64 " time%s", c->back, c->back == 1 ? "" : "s");
     if (c->blind)
-        add(text, room, "%" PRId64 " epoch%s without the beginning", c->blind,
+        add(text, space, "%" PRId64 " epoch%s without the beginning", c->blind,
             c->blind == 1 ? "" : "s");
     if (run->broken)
-        add(text, room, "%" PRId64 " broken line%s", run->broken, run->broken == 1 ? "" : "s");
+        add(text, space, "%" PRId64 " broken line%s", run->broken, run->broken == 1 ? "" : "s");
 }
 
 static void put_head(const struct rank_result *r, FILE *out)

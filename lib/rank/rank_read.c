@@ -129,13 +129,13 @@ int rank_read_fd(struct rank_run *run, int fd, const struct rank_reading *how, s
     struct stat st;
     off_t from = lseek(fd, 0, SEEK_CUR);
 
-    all.ask = NULL;
-    if (how->ask && (from < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)))
+    all.query = NULL;
+    if (how->query && (from < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)))
         how = &all;
     if (how->regex && rank_regex_new(how->regex, &r.regex, err))
         return err_prefix(err, "--regex: ");
     *run = (struct rank_run){.name = run->name};
-    rank_curve_init(&run->curve, how->per_epoch, how->last_step, how->ask);
+    rank_curve_init(&run->curve, how->per_epoch, how->last_step, how->query);
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     int rc = read_fd(&r, fd);
     rank_regex_free(r.regex);

@@ -21,8 +21,8 @@ enum { RANK_LINE_MAX = 1 << 20 };
 struct rank_reading {  /* how */
     int64_t per_epoch; /* this and last_step: rank_curve_init's */
     int last_step;
-    const struct rank_ask *ask; /* the queries to come; NULL: anything */
-    const char *regex;          /* an expression; NULL: the known formats */
+    const struct rank_query *query; /* the queries to come; NULL: anything */
+    const char *regex;              /* an expression; NULL: the known formats */
 };
 
 /*

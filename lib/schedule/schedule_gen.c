@@ -32,7 +32,7 @@ void schedule_gen_row(struct schedule_gen *g, struct schedule_row row)
     if (g->rank >= 0 && row.src != g->rank && row.dst != g->rank)
         return;
     row.step += (int)g->base;
-    s->row = mem_grow(s->row, &g->room, (size_t)s->rows + 1, sizeof *s->row);
+    s->row = mem_grow(s->row, &g->space, (size_t)s->rows + 1, sizeof *s->row);
     s->row[s->rows++] = row;
 }
 

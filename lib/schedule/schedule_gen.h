@@ -12,7 +12,7 @@
 struct schedule_gen {
     const struct schedule_spec *spec;
     struct schedule *out;
-    size_t room;
+    size_t space;
     int rank;     /* emit only rows that name it; -1: all */
     int reverse;  /* the rows are a gather's: emit the reduction that is its time reversal */
     int dry;      /* count the steps only */

@@ -115,7 +115,7 @@ struct reader {
     int64_t bytes;
     int line;
     char **word; /* [words] into text; owned */
-    size_t room;
+    size_t space;
     int words;
     struct err *err;
 };
@@ -141,7 +141,7 @@ static int next_line(struct reader *r)
     for (char *w = strtok_r(at, " \t\r", &save); w; w = strtok_r(NULL, " \t\r", &save)) {
         if (r->words == WORDS_MAX)
             return bad(r, NULL, "at most a million ranks in a line");
-        r->word = mem_grow(r->word, &r->room, (size_t)r->words + 1, sizeof *r->word);
+        r->word = mem_grow(r->word, &r->space, (size_t)r->words + 1, sizeof *r->word);
         r->word[r->words++] = w;
     }
     return 0;
@@ -225,13 +225,13 @@ static int read_groups(struct reader *r, struct schedule *s)
 static int read_segments(struct reader *r, struct schedule *s)
 {
     int count = s->groups.count;
-    size_t room = 0;
+    size_t space = 0;
 
     while (word_is(r, "segment")) {
         if (r->words != count + 1)
             return bad(r, "segment", "one holder for each group");
         s->holder =
-            mem_grow(s->holder, &room, (size_t)(s->segments + 1) * (size_t)count, sizeof(int));
+            mem_grow(s->holder, &space, (size_t)(s->segments + 1) * (size_t)count, sizeof(int));
         for (int k = 0; k < count; k++) {
             int rank = 0;
             if (number(r, k + 1, 0, s->groups.ranks - 1, &rank))
@@ -252,24 +252,24 @@ static int read_segments(struct reader *r, struct schedule *s)
 /* "5", or "5>13". */
 static int read_chunks(struct reader *r, const struct schedule *s, struct schedule_row *row)
 {
-    int rooms = s->chunks * (1 + s->planes);
+    int slots = s->chunks * (1 + s->planes);
     char *into = r->words > 4 ? strchr(r->word[4], '>') : NULL;
 
     if (into)
         *into++ = 0;
-    if (number(r, 4, 0, rooms - 1, &row->chunk))
+    if (number(r, 4, 0, slots - 1, &row->chunk))
         return -1;
     row->into = row->chunk;
     if (!into)
         return 0;
     r->word[4] = into;
-    return number(r, 4, 0, rooms - 1, &row->into);
+    return number(r, 4, 0, slots - 1, &row->into);
 }
 
 static int read_rows(struct reader *r, struct schedule *s)
 {
     int rows = 0;
-    size_t room = 0;
+    size_t space = 0;
 
     if (!word_is(r, "rows") || only_number(r, 0, INT32_MAX, &rows))
         return r->err->code ? -1 : bad(r, NULL, "'rows' and their number");
@@ -285,7 +285,7 @@ static int read_rows(struct reader *r, struct schedule *s)
         row.op = strcmp(r->word[5], "add") == 0 ? SCHEDULE_ADD : SCHEDULE_COPY;
         if (row.step >= s->steps)
             s->steps = row.step + 1;
-        s->row = mem_grow(s->row, &room, (size_t)i + 1, sizeof *s->row);
+        s->row = mem_grow(s->row, &space, (size_t)i + 1, sizeof *s->row);
         s->row[i] = row;
         s->rows = i + 1;
     }

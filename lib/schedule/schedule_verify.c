@@ -272,11 +272,11 @@ static int prove_chunk(struct proof *p, int chunk, struct err *err)
 static int check_row(const struct schedule *s, int64_t at, struct err *err)
 {
     const struct schedule_row *row = &s->row[at];
-    int n = s->groups.ranks, rooms = s->chunks * (1 + s->planes);
+    int n = s->groups.ranks, slots = s->chunks * (1 + s->planes);
 
     if (row->src < 0 || row->src >= n || row->dst < 0 || row->dst >= n)
         return wrong(err, at, row, "source and destination must be ranks of the shape");
-    if (row->chunk < 0 || row->chunk >= rooms || row->into < 0 || row->into >= rooms)
+    if (row->chunk < 0 || row->chunk >= slots || row->into < 0 || row->into >= slots)
         return wrong(err, at, row, "the chunk is out of range");
     if (row->chunk % s->chunks != row->into % s->chunks)
         return wrong(err, at, row, "source and destination must be slots of one chunk");

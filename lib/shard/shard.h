@@ -25,7 +25,7 @@ struct shard_options {
     const struct ckpt_limits *limits; /* NULL: the usual ones; its stop ends the verb */
     void (*progress)(void *progress_arg, int64_t done, int64_t all); /* or NULL */
     void *progress_arg;
-    struct ckpt_healed *healed; /* filled in: what was read from copies; NULL: not wanted */
+    struct ckpt_repaired *repaired; /* filled in: what was read from copies; NULL: not wanted */
 };
 
 /*

@@ -53,7 +53,7 @@ static int add_damage(struct checkup *x, struct damage w, const struct err *err)
         return -1;
     w.refused = w.kind == DAMAGE_FILE && err->code == ERR_SYS;
     w.text = mem_dup(err->text);
-    x->damage = mem_grow(x->damage, &x->room, (size_t)x->damages + 1, sizeof w);
+    x->damage = mem_grow(x->damage, &x->space, (size_t)x->damages + 1, sizeof w);
     x->damage[x->damages++] = w;
     return 0;
 }

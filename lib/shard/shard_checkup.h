@@ -38,7 +38,7 @@ struct checkup {
     char *state;   /* [parts * (1 + copies)] enum checkup_state */
     int64_t files; /* that were checked */
     int64_t bytes; /* whose checksums were compared */
-    size_t room;
+    size_t space;
     int *place; /* while blocks are checked: of each file that is read, its place in state */
 };
 

@@ -142,10 +142,10 @@ static int same_shape(const struct st_tensor *a, const struct st_tensor *b)
 
 /* "7 of 9 elements differ, first at 2, largest difference 0.5 at 4 [1, 1], relative 0.25" */
 static void describe_gap(const struct st_tensor *t, const struct gap *gap, char *text,
-                         size_t room)
+                         size_t space)
 {
     int64_t at = gap->most_at, index[ST_DIMS_MAX];
-    int used = snprintf(text, room,
+    int used = snprintf(text, space,
                         "%" PRId64 " of %" PRId64 " elements differ, first at %" PRId64
                         ", largest difference %.6g at %" PRId64 " [",
                         gap->elems, t->elems, gap->first, gap->most, at);
@@ -154,11 +154,11 @@ static void describe_gap(const struct st_tensor *t, const struct gap *gap, char 
         index[d] = at % t->shape[d];
         at /= t->shape[d];
     }
-    for (int d = 0; d < t->dims && used < (int)room; d++)
+    for (int d = 0; d < t->dims && used < (int)space; d++)
         used +=
-            snprintf(text + used, room - (size_t)used, "%s%" PRId64, d ? ", " : "", index[d]);
-    if (used < (int)room)
-        snprintf(text + used, room - (size_t)used, "], relative %.3g", gap->rel);
+            snprintf(text + used, space - (size_t)used, "%s%" PRId64, d ? ", " : "", index[d]);
+    if (used < (int)space)
+        snprintf(text + used, space - (size_t)used, "], relative %.3g", gap->rel);
 }
 
 static int compare_tensor(struct diff *d, struct weights *a, const struct weights_item *ia,
@@ -254,9 +254,9 @@ int shard_diff(const char *path_a, const char *path_b, const struct shard_option
         fputs(text, out);
     mem_free(text);
     mem_free(d);
-    if (options->healed) {
-        options->healed[0] = a.ckpt.healed;
-        options->healed[1] = b.ckpt.healed;
+    if (options->repaired) {
+        options->repaired[0] = a.ckpt.repaired;
+        options->repaired[1] = b.ckpt.repaired;
     }
     weights_close(&a);
     weights_close(&b);

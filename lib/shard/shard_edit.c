@@ -124,11 +124,11 @@ static int check_name(const struct edit *e, const struct item *it, struct err *e
 
 static int rename_item(const struct edit *e, struct rule *r, struct item *it, struct err *err)
 {
-    PCRE2_SIZE room = NAME_MAX_BYTES;
+    PCRE2_SIZE space = NAME_MAX_BYTES;
     char *name = mem_new(NAME_MAX_BYTES, 1);
     int rc = pcre2_substitute(r->code, (PCRE2_SPTR)it->name, strlen(it->name), 0, 0, NULL,
                               e->context, (PCRE2_SPTR)r->right, strlen(r->right),
-                              (PCRE2_UCHAR *)name, &room);
+                              (PCRE2_UCHAR *)name, &space);
 
     if (rc > 0) {
         r->used++;

@@ -30,7 +30,7 @@ struct listing {
     struct folder *folder;
     const struct hf *hf;
     int64_t seen, most; /* files and folders, but for those of weights */
-    size_t room;        /* of folder->other */
+    size_t space;       /* of folder->other */
 };
 
 /* --- where files may lie --- */
@@ -196,7 +196,7 @@ static int list_one(struct listing *l, char *name, int depth, struct err *err)
     if (rc == 0 && S_ISDIR(st.st_mode)) {
         rc = list_folder(l, name, depth + 1, err);
     } else if (rc == 0 && file < 0) {
-        f->other = mem_grow(f->other, &l->room, (size_t)f->others + 1, sizeof *f->other);
+        f->other = mem_grow(f->other, &l->space, (size_t)f->others + 1, sizeof *f->other);
         f->other[f->others++] = mem_dup(name);
     }
     mem_free(path);

@@ -282,11 +282,11 @@ static int add_tensor(struct job *j, int number, struct err *err)
     g->type = t->dims < 2 || module->role == MODEL_POSITIONS ? GGUF_F32 : j->type;
     /* The number that the name has in place of "%" in the pattern. */
     const char *pattern = module->name, *gguf = module->gguf;
-    size_t before = strcspn(pattern, "%"), own = strcspn(gguf, "%"), room = sizeof g->name;
+    size_t before = strcspn(pattern, "%"), own = strcspn(gguf, "%"), space = sizeof g->name;
     int digits = pattern[before] ? (int)strspn(t->name + before, "0123456789") : 0;
-    int n = snprintf(g->name, room, "%.*s%.*s%s.%s", (int)own, gguf, digits, t->name + before,
+    int n = snprintf(g->name, space, "%.*s%.*s%s.%s", (int)own, gguf, digits, t->name + before,
                      gguf + own + (gguf[own] == '%'), t->bias ? "bias" : "weight");
-    if (n >= (int)room)
+    if (n >= (int)space)
         return err_set(err, ERR_INPUT, "the name of '%s' is too long for gguf", t->name);
     if (g->type == GGUF_Q8_0 && g->shape[1] % GGUF_BLOCK) {
         if (j->what->gguf_notes->ragged++ == 0)
@@ -440,8 +440,8 @@ int shard_gguf(const char *from, const struct shard_merging *what, struct shard_
         rc = err_any(pick_type(&j, err) || write_all(&j, to, err));
     if (rc && j.w.is_ckpt)
         ckpt_blame(&j.w.ckpt, err);
-    if (what->options.healed)
-        *what->options.healed = j.w.ckpt.healed;
+    if (what->options.repaired)
+        *what->options.repaired = j.w.ckpt.repaired;
     merge_reader_release(&j.reader);
     weights_close(&j.w);
     model_release(&j.own);

@@ -93,8 +93,8 @@ int shard_ls(const char *path, const struct shard_options *options, int json, FI
         ls_json(&w, out);
     else
         ls_table(&w, out);
-    if (options->healed)
-        *options->healed = w.ckpt.healed;
+    if (options->repaired)
+        *options->repaired = w.ckpt.repaired;
     weights_close(&w);
     return 0;
 }

@@ -99,7 +99,7 @@ static int add_listed(struct merge_plan *p, const struct st *st, int rest, struc
     return 0;
 }
 
-static int restore_file(struct merge_plan *p, const struct ckpt_source *s, size_t *room,
+static int restore_file(struct merge_plan *p, const struct ckpt_source *s, size_t *space,
                         const struct ckpt_limits *limits, struct err *err)
 {
     char *path = NULL, *head = NULL, hash[33];
@@ -126,7 +126,7 @@ static int restore_file(struct merge_plan *p, const struct ckpt_source *s, size_
         rc = find_rest(p, s->name, &rest, err);
     if (rc == 0) {
         p->tensor =
-            mem_grow(p->tensor, room, (size_t)(p->tensors + st.count), sizeof *p->tensor);
+            mem_grow(p->tensor, space, (size_t)(p->tensors + st.count), sizeof *p->tensor);
         rc = add_listed(p, &st, rest, err);
     }
     if (rc == 0) {
@@ -144,13 +144,13 @@ static int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *li
                               struct err *err)
 {
     const struct ckpt *c = p->c;
-    size_t room = 0;
+    size_t space = 0;
 
     p->file = mem_new((size_t)c->source.count, sizeof *p->file);
     p->rest = mem_new((size_t)c->source.count, sizeof *p->rest);
     for (int i = 0; i < c->source.count; i++)
         if (c->source.item[i].keep == CKPT_KEEP_HEADER &&
-            restore_file(p, &c->source.item[i], &room, limits, err))
+            restore_file(p, &c->source.item[i], &space, limits, err))
             return -1;
     if (p->tensors)
         qsort(p->tensor, (size_t)p->tensors, sizeof *p->tensor, by_tensor);
@@ -342,19 +342,19 @@ static int fill_folder(struct merge_plan *p, const struct shard_merging *what,
     for (int i = 0; i < c->source.count; i++)
         headers |= c->source.item[i].keep == CKPT_KEEP_HEADER;
     /* Without them the files of weights that were split cannot be had as they were. */
-    int anew = !headers || what->max_shard || p->want != p->is;
-    int rc = anew ? merge_plan_make(p, adapters, what->max_shard, err)
-                  : merge_plan_restore(p, limits, err);
+    int rewrite = !headers || what->max_shard || p->want != p->is;
+    int rc = rewrite ? merge_plan_make(p, adapters, what->max_shard, err)
+                     : merge_plan_restore(p, limits, err);
 
     for (int i = 0; rc == 0 && i < c->source.count; i++) {
         const struct ckpt_source *s = &c->source.item[i];
         int other = s->keep == CKPT_KEEP_FILE && !carry_is_inner(s->name);
         /* New weights make another index and config. */
         if (other &&
-            (!anew || (strcmp(s->name, HF_INDEX_NAME) && strcmp(s->name, "config.json"))))
+            (!rewrite || (strcmp(s->name, HF_INDEX_NAME) && strcmp(s->name, "config.json"))))
             rc = ckpt_take_source(c, s, to, to->temp, err);
     }
-    if (rc == 0 && anew)
+    if (rc == 0 && rewrite)
         rc = put_beside(p, adapters, to, err);
     if (rc == 0)
         rc = merge_move(p, to, &what->options, err);
@@ -392,8 +392,8 @@ int shard_merge(const char *from, const struct shard_merging *what, struct shard
         int bad = fill_folder(&plan, what, &dir, err);
         rc = io_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
-    if (what->options.healed)
-        *what->options.healed = c.healed;
+    if (what->options.repaired)
+        *what->options.repaired = c.repaired;
     ckpt_close(&c);
     return rc;
 }

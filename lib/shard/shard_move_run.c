@@ -141,7 +141,7 @@ static void list_units(struct work *w)
 {
     const struct moves *m = w->what;
     int64_t at = 0, to = 0;
-    size_t room = 0;
+    size_t space = 0;
 
     w->left = mem_new((size_t)m->tos, sizeof *w->left);
     for (int64_t i = 0; i < m->tos; i++) {
@@ -156,7 +156,7 @@ static void list_units(struct work *w)
                 to++;
             if (!m->from[i].hash)
                 n = least(n, least(UNIT_BYTES, next_cut(m, to, at) - at));
-            w->unit = mem_grow(w->unit, &room, (size_t)w->units + 1, sizeof *w->unit);
+            w->unit = mem_grow(w->unit, &space, (size_t)w->units + 1, sizeof *w->unit);
             w->unit[w->units++] = (struct unit){i, skip, at, n, to};
         }
     assert(m->tos == 0 || to_end(&m->to[m->tos - 1]) <= at);
@@ -239,13 +239,13 @@ static int pass_part(const struct pass *p, int64_t at, int64_t stop, const struc
 {
     const struct paths *paths = &p->w->to;
     struct target *x = NULL;
-    size_t room = 0;
+    size_t space = 0;
     int64_t begin = at;
     int targets = 0, unread = 0, rc = 0;
 
     for (; t < end; t++)
         for (int k = 0; rc == 0 && k < paths->files->file[t->file].paths; k++) {
-            x = mem_grow(x, &room, (size_t)targets + 1, sizeof *x);
+            x = mem_grow(x, &space, (size_t)targets + 1, sizeof *x);
             x[targets] = (struct target){t, k, -1, NULL};
             rc = take_fd(paths, t->file, k, &x[targets].fd, err);
             if (rc == 0 && t->hash && k == 0 && stop - at == t->bytes)
@@ -376,7 +376,7 @@ static int move_unit(struct work *w, int64_t i, char *buffer, struct err *err)
     if (!made)
         pthread_mutex_lock(&w->call);
     /* The first unit's damage is reported, whichever thread was first. */
-    if (rc == 0 && k > 1 && (m->healed++ == 0 || i < w->damaged)) {
+    if (rc == 0 && k > 1 && (m->repaired++ == 0 || i < w->damaged)) {
         w->damaged = i;
         m->damage = damage;
     } else if (rc && m->lost && !err->scarce) {
@@ -484,7 +484,7 @@ int move_run(struct moves *m, const struct io_out *into, int holes, struct err *
     memset(w.to.fd, -1, sizeof w.to.fd);
     pthread_mutex_init(&w.lock, NULL);
     pthread_mutex_init(&w.call, NULL);
-    m->healed = 0;
+    m->repaired = 0;
     list_units(&w);
     int rc = err_any(share_buffer(&w, err) || open_paths(&w.from, !m->lost, err) ||
                      open_paths(&w.to, 1, err) || run_all(&w, w.units, move_unit) ||

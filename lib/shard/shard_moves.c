@@ -13,14 +13,14 @@
 
 static void add_path(struct moves_files *f, char *path)
 {
-    f->path = mem_grow(f->path, &f->path_room, (size_t)f->paths + 1, sizeof *f->path);
+    f->path = mem_grow(f->path, &f->path_space, (size_t)f->paths + 1, sizeof *f->path);
     f->path[f->paths++] = path;
     f->file[f->files - 1].paths++;
 }
 
 int moves_add_file(struct moves_files *f, int64_t bytes, char *path)
 {
-    f->file = mem_grow(f->file, &f->file_room, (size_t)f->files + 1, sizeof *f->file);
+    f->file = mem_grow(f->file, &f->file_space, (size_t)f->files + 1, sizeof *f->file);
     f->file[f->files++] = (struct move_file){.first = f->paths, .bytes = bytes};
     add_path(f, path);
     return f->files - 1;
@@ -46,7 +46,7 @@ void moves_add_ckpt(struct moves *m, struct ckpt *c)
 
 void moves_add_from(struct moves *m, struct move_from from)
 {
-    m->from = mem_grow(m->from, &m->from_room, (size_t)m->froms + 1, sizeof *m->from);
+    m->from = mem_grow(m->from, &m->from_space, (size_t)m->froms + 1, sizeof *m->from);
     m->from[m->froms++] = from;
     m->at += from.bytes;
 }
@@ -67,7 +67,7 @@ void moves_add_made(struct moves *m, int64_t id, int64_t first, int64_t count, i
 
 void moves_add_to(struct moves *m, struct move_to to)
 {
-    m->to = mem_grow(m->to, &m->to_room, (size_t)m->tos + 1, sizeof *m->to);
+    m->to = mem_grow(m->to, &m->to_space, (size_t)m->tos + 1, sizeof *m->to);
     m->to[m->tos] = to;
     m->tos += to.bytes > 0;
 }
@@ -108,7 +108,7 @@ int moves_run(struct moves *m, const struct io_out *dir, struct err *err)
     if (rc == 0)
         rc = move_run(m, dir, holes, err);
     if (rc == 0 && m->ckpt)
-        ckpt_healed_add(&m->ckpt->healed, m->healed, 0, &m->damage);
+        ckpt_repaired_add(&m->ckpt->repaired, m->repaired, 0, &m->damage);
     return rc;
 }
 

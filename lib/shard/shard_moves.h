@@ -32,7 +32,7 @@ struct moves_files {
     struct move_file *file;
     char **path; /* of all files, one file after the other; owned */
     int64_t paths;
-    size_t file_room, path_room;
+    size_t file_space, path_space;
 };
 
 struct move_from {
@@ -77,8 +77,8 @@ struct moves {
     int64_t froms, tos, at; /* at: bytes of the stream so far */
     struct move_from *from; /* [froms] */
     struct move_to *to;     /* [tos], by `at` when they are moved */
-    size_t from_room, to_room;
-    int64_t healed;    /* by moves_run: pieces that a later path gave, */
+    size_t from_space, to_space;
+    int64_t repaired;  /* by moves_run: pieces that a later path gave, */
     struct err damage; /* and what was wrong with the path before, of the first */
 };
 

@@ -77,8 +77,8 @@ int shard_reshard(const char *from, const struct shard_request *what, struct sha
         int bad = fill_folder(&c, what, &dir, err);
         rc = io_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
-    if (what->options.healed)
-        *what->options.healed = c.healed;
+    if (what->options.repaired)
+        *what->options.repaired = c.repaired;
     ckpt_close(&c);
     return rc;
 }

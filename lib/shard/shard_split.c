@@ -265,10 +265,10 @@ static const char *read_path(const struct filling *f, int i)
 static int stat_files(const struct filling *f, struct stat **out, struct err *err)
 {
     const char *path;
-    size_t room = 0;
+    size_t space = 0;
 
     for (int i = 0; (path = read_path(f, i)); i++) {
-        *out = mem_grow(*out, &room, (size_t)i + 1, sizeof **out);
+        *out = mem_grow(*out, &space, (size_t)i + 1, sizeof **out);
         if (stat(path, &(*out)[i]))
             return err_sys(err, "cannot read '%s'", path);
     }

@@ -142,7 +142,7 @@ static void add_bars(const struct scene *c, struct svg_timeline *t)
     }
 }
 
-static void tip_of(const void *of, const struct svg_bar *b, char *text, size_t room)
+static void tip_of(const void *of, const struct svg_bar *b, char *text, size_t space)
 {
     const struct scene *c = of;
     const struct message *m = &c->message[b->item];
@@ -156,11 +156,11 @@ static void tip_of(const void *of, const struct svg_bar *b, char *text, size_t r
     units_time(&from, b->start_s);
     units_time(&to, b->end_s);
     if (b->count > 1)
-        snprintf(text, room, "rank %d %s %d messages, lane %d: %s, %s to %s", rank,
+        snprintf(text, space, "rank %d %s %d messages, lane %d: %s, %s to %s", rank,
                  received ? "receives" : "sends", b->count, m->lane, bytes.text, from.text,
                  to.text);
     else
-        snprintf(text, room, "rank %d %s %d, lane %d, step %d: %s (%d chunk%s), %s, %s to %s",
+        snprintf(text, space, "rank %d %s %d, lane %d, step %d: %s (%d chunk%s), %s, %s to %s",
                  rank, received ? "from" : "to", received ? m->src : m->dst, m->lane, m->step,
                  bytes.text, m->chunks, m->chunks == 1 ? "" : "s", part, from.text, to.text);
 }

@@ -74,28 +74,29 @@ struct sim {
     int resources;
     struct sim_slot *slot;
     int slots;
-    size_t slot_room;
+    size_t slot_space;
     struct sim_queue *queue;
     int queues;
-    size_t queue_room;
+    size_t queue_space;
     struct sim_message *message;
     int messages;
-    size_t message_room;
+    size_t message_space;
     struct sim_edge *edge;
     int edges;
-    size_t edge_room;
+    size_t edge_space;
     struct sim_gate *gate; /* [ranks][barriers] */
 
     double now, *free_s;     /* [ranks] from when on a rank's processor is free */
     struct sim_event *event; /* a heap */
     int events;
-    size_t event_room;
+    size_t event_space;
     int *todo; /* queues to look at */
     int todos;
-    size_t todo_room;
+    size_t todo_space;
     int *dirty; /* [resources] whose rates are to be set anew */
     int dirties, stamp;
-    int *near_queue, *near_resource; /* [queues], [resources]: those that a change reaches */
+    int *reached_queue,
+        *reached_resource; /* [queues], [resources]: those that a change reaches */
 };
 
 /* Resources of a fabric; a queue's way through them. */
@@ -104,7 +105,7 @@ void sim_share_route(struct sim *x, struct sim_queue *q, double bytes);
 /* A queue begins or ends to send; then all rates that this changes, with events for them. */
 void sim_share_enter(struct sim *x, int queue);
 void sim_share_leave(struct sim *x, int queue);
-void sim_share_settle(struct sim *x);
+void sim_share_update(struct sim *x);
 
 void sim_run_push(struct sim *x, struct sim_event event);
 /* ERR_MISMATCH when messages wait for each other. */

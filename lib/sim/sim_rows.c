@@ -37,7 +37,7 @@ static void add_message(struct sim *x, const struct sim_row *row)
     struct sim_queue *q = x->queues ? &x->queue[x->queues - 1] : NULL;
 
     if (!q || q->lane != row->lane || q->src != row->src || q->dst != row->dst) {
-        x->queue = mem_grow(x->queue, &x->queue_room, (size_t)x->queues + 1, sizeof *x->queue);
+        x->queue = mem_grow(x->queue, &x->queue_space, (size_t)x->queues + 1, sizeof *x->queue);
         q = &x->queue[x->queues++];
         *q = (struct sim_queue){.lane = row->lane,
                                 .src = row->src,
@@ -51,7 +51,7 @@ static void add_message(struct sim *x, const struct sim_row *row)
     while (phase < x->s->barriers && row->step >= x->s->barrier[phase])
         phase++;
     x->message =
-        mem_grow(x->message, &x->message_room, (size_t)x->messages + 1, sizeof *x->message);
+        mem_grow(x->message, &x->message_space, (size_t)x->messages + 1, sizeof *x->message);
     x->message[x->messages++] = (struct sim_message){.queue = x->queues - 1,
                                                      .step = row->step,
                                                      .phase = phase,
@@ -131,7 +131,7 @@ static void add_edge(struct sim *x, int *first, int to)
 {
     struct sim_message *m = &x->message[to / 2];
 
-    x->edge = mem_grow(x->edge, &x->edge_room, (size_t)x->edges + 1, sizeof *x->edge);
+    x->edge = mem_grow(x->edge, &x->edge_space, (size_t)x->edges + 1, sizeof *x->edge);
     x->edge[x->edges] = (struct sim_edge){.to = to, .next = *first};
     *first = x->edges++;
     *(to % 2 ? &m->land_wait : &m->start_wait) += 1;
@@ -192,8 +192,8 @@ static void make_edges(struct sim *x)
 {
     int64_t *first = NULL;
     int *list = rows_by_rank(x, &first);
-    size_t rooms = (size_t)x->s->chunks * (size_t)(1 + x->s->planes);
-    struct place *place = mem_new(rooms, sizeof *place);
+    size_t slots = (size_t)x->s->chunks * (size_t)(1 + x->s->planes);
+    struct place *place = mem_new(slots, sizeof *place);
     struct reader *reader = mem_new((size_t)x->rows, sizeof *reader);
 
     for (int r = 0; r < x->s->groups.ranks; r++) {
@@ -289,13 +289,14 @@ int sim_rows_run(const struct schedule *s, const struct topo *t, const double *b
         wait_at_gate(&x, q->src, x.message[i].phase, 2 * i);
         wait_at_gate(&x, q->at, x.message[i].phase, 2 * i + 1);
     }
-    x.near_queue = mem_new((size_t)x.queues, sizeof *x.near_queue);
+    x.reached_queue = mem_new((size_t)x.queues, sizeof *x.reached_queue);
     int rc = sim_run(&x, err);
     if (rc == 0)
         take_times(&x, every_row, out);
-    void *const owned[] = {x.message_of, x.resource, x.slot,         x.queue, x.message,
-                           x.edge,       x.gate,     x.free_s,       x.event, x.todo,
-                           x.near_queue, x.dirty,    x.near_resource};
+    void *const owned[] = {x.message_of,      x.resource, x.slot,          x.queue,
+                           x.message,         x.edge,     x.gate,          x.free_s,
+                           x.event,           x.todo,     x.reached_queue, x.dirty,
+                           x.reached_resource};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         mem_free(owned[i]);
     return rc;

@@ -16,7 +16,7 @@ static int sooner(const struct sim_event *a, const struct sim_event *b)
 
 void sim_run_push(struct sim *x, struct sim_event event)
 {
-    x->event = mem_grow(x->event, &x->event_room, (size_t)x->events + 1, sizeof *x->event);
+    x->event = mem_grow(x->event, &x->event_space, (size_t)x->events + 1, sizeof *x->event);
     int at = x->events++;
     for (; at && sooner(&event, &x->event[(at - 1) / 2]); at = (at - 1) / 2)
         x->event[at] = x->event[(at - 1) / 2];
@@ -43,7 +43,7 @@ static struct sim_event pop(struct sim *x)
 
 static void look_at(struct sim *x, int queue)
 {
-    x->todo = mem_grow(x->todo, &x->todo_room, (size_t)x->todos + 1, sizeof *x->todo);
+    x->todo = mem_grow(x->todo, &x->todo_space, (size_t)x->todos + 1, sizeof *x->todo);
     x->todo[x->todos++] = queue;
 }
 
@@ -160,7 +160,7 @@ int sim_run(struct sim *x, struct err *err)
             happen(x, pop(x));
             continue;
         }
-        sim_share_settle(x);
+        sim_share_update(x);
         if (x->events) {
             x->now = x->event[0].t;
             happen(x, pop(x));

@@ -53,7 +53,7 @@ void sim_share_init(struct sim *x)
     x->resources = 4 * n + g + 2 * g * (t->levels - 1);
     x->resource = mem_new((size_t)x->resources, sizeof *x->resource);
     x->dirty = mem_new((size_t)x->resources, sizeof *x->dirty);
-    x->near_resource = mem_new((size_t)x->resources, sizeof *x->near_resource);
+    x->reached_resource = mem_new((size_t)x->resources, sizeof *x->reached_resource);
     for (int r = 0; r < n; r++) {
         const struct topo_port *port = &t->port[t->groups.group_of[r]];
         put(x, 2 * r, 0, in->port_Bps, 1);
@@ -88,7 +88,7 @@ static void pass(struct sim *x, struct sim_queue *q, int resource, double bytes)
     x->resource[resource].bytes += bytes;
     if (!x->resource[resource].binds)
         return;
-    x->slot = mem_grow(x->slot, &x->slot_room, (size_t)x->slots + 1, sizeof *x->slot);
+    x->slot = mem_grow(x->slot, &x->slot_space, (size_t)x->slots + 1, sizeof *x->slot);
     x->slot[x->slots++] = (struct sim_slot){.resource = resource, .queue = (int)(q - x->queue)};
     q->slots++;
 }
@@ -181,36 +181,36 @@ void sim_share_leave(struct sim *x, int queue)
 
 /* Counts of the queues and resources (near_*) that a resource reaches through the queues that
    send. */
-struct near {
+struct reached {
     int queues, resources;
 };
 
-static void reach(struct sim *x, struct near *near, int resource)
+static void reach(struct sim *x, struct reached *reached, int resource)
 {
     if (x->resource[resource].stamp != x->stamp)
-        x->near_resource[near->resources++] = resource;
+        x->reached_resource[reached->resources++] = resource;
     x->resource[resource].stamp = x->stamp;
 }
 
-static struct near find_near(struct sim *x, int resource)
+static struct reached find_reached(struct sim *x, int resource)
 {
-    struct near near = {0};
+    struct reached reached = {0};
 
-    reach(x, &near, resource);
-    for (int at = 0; at < near.resources; at++) {
-        int i = x->resource[x->near_resource[at]].first;
+    reach(x, &reached, resource);
+    for (int at = 0; at < reached.resources; at++) {
+        int i = x->resource[x->reached_resource[at]].first;
         for (; i >= 0; i = x->slot[i].next) {
             struct sim_queue *q = &x->queue[x->slot[i].queue];
             if (q->stamp == x->stamp)
                 continue;
             q->stamp = x->stamp;
             q->set = 0;
-            x->near_queue[near.queues++] = x->slot[i].queue;
+            x->reached_queue[reached.queues++] = x->slot[i].queue;
             for (int j = q->slot; j < q->slot + q->slots; j++)
-                reach(x, &near, x->slot[j].resource);
+                reach(x, &reached, x->slot[j].resource);
         }
     }
-    return near;
+    return reached;
 }
 
 static void set_rate(struct sim *x, int queue, double Bps)
@@ -239,56 +239,56 @@ static int is_tight(const struct sim *x, const struct sim_queue *q, double level
 }
 
 /* The next height at which something is full; marks what is. */
-static double next_level(struct sim *x, const struct near *near, double level)
+static double next_level(struct sim *x, const struct reached *reached, double level)
 {
     double next = INFINITY;
 
-    for (int i = 0; i < near->resources; i++) {
-        const struct sim_resource *r = &x->resource[x->near_resource[i]];
+    for (int i = 0; i < reached->resources; i++) {
+        const struct sim_resource *r = &x->resource[x->reached_resource[i]];
         if (r->open)
             next = fmin(next, r->left_Bps / r->open);
     }
-    for (int i = 0; i < near->queues; i++)
-        if (!x->queue[x->near_queue[i]].set)
-            next = fmin(next, x->queue[x->near_queue[i]].flow_Bps);
+    for (int i = 0; i < reached->queues; i++)
+        if (!x->queue[x->reached_queue[i]].set)
+            next = fmin(next, x->queue[x->reached_queue[i]].flow_Bps);
     next = fmax(next, level); /* it never sinks but by rounding */
-    for (int i = 0; i < near->resources; i++) {
-        struct sim_resource *r = &x->resource[x->near_resource[i]];
+    for (int i = 0; i < reached->resources; i++) {
+        struct sim_resource *r = &x->resource[x->reached_resource[i]];
         r->tight = r->open && r->left_Bps / r->open <= next;
     }
     return next;
 }
 
-static void fill(struct sim *x, struct near near)
+static void fill(struct sim *x, struct reached reached)
 {
     double level = 0;
 
-    for (int i = 0; i < near.resources; i++) {
-        struct sim_resource *r = &x->resource[x->near_resource[i]];
+    for (int i = 0; i < reached.resources; i++) {
+        struct sim_resource *r = &x->resource[x->reached_resource[i]];
         r->left_Bps = r->Bps;
         r->open = r->active;
     }
-    while (near.queues) {
+    while (reached.queues) {
         int left = 0;
-        level = next_level(x, &near, level);
-        for (int i = 0; i < near.queues; i++) {
-            int queue = x->near_queue[i];
+        level = next_level(x, &reached, level);
+        for (int i = 0; i < reached.queues; i++) {
+            int queue = x->reached_queue[i];
             if (is_tight(x, &x->queue[queue], level))
                 set_rate(x, queue, fmin(level, x->queue[queue].flow_Bps));
             else
-                x->near_queue[left++] = queue;
+                x->reached_queue[left++] = queue;
         }
-        near.queues = left;
+        reached.queues = left;
     }
 }
 
-void sim_share_settle(struct sim *x)
+void sim_share_update(struct sim *x)
 {
     x->stamp++;
     for (int i = 0; i < x->dirties; i++) {
         x->resource[x->dirty[i]].dirty = 0;
         if (x->resource[x->dirty[i]].stamp != x->stamp && x->resource[x->dirty[i]].active)
-            fill(x, find_near(x, x->dirty[i]));
+            fill(x, find_reached(x, x->dirty[i]));
     }
     x->dirties = 0;
 }

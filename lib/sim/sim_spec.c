@@ -31,7 +31,7 @@ enum {
 };
 
 /* Does the fabric look the same after a turn by p groups? */
-static int turns(const struct topo *t, int p)
+static int is_symmetric(const struct topo *t, int p)
 {
     int g = t->groups.count;
 
@@ -75,16 +75,16 @@ struct turn {
     int period, runs, chunks;
     int swap;            /* runs change places by bits */
     struct sim_row *row; /* rows that the run sends; at, into: turned back into the run */
-    size_t row_room;
+    size_t row_space;
     int64_t rows;
     struct sim_row *come; /* rows that come into the run, likewise turned: src into the run */
-    size_t come_room;
+    size_t come_space;
     int64_t comes;
     struct schedule meta; /* without rows; owned */
 };
 
 /* Group k, `by` runs on. */
-static int turn_group(const struct turn *t, int k, int by)
+static int rotated_group(const struct turn *t, int k, int by)
 {
     int run = k / t->period;
 
@@ -100,18 +100,18 @@ static int way_home(const struct turn *t, int rank)
     return t->swap ? run : (t->runs - run) % t->runs;
 }
 
-static int turn_rank(const struct turn *t, int rank, int by)
+static int rotated_rank(const struct turn *t, int rank, int by)
 {
     const struct groups *g = t->spec->groups;
 
-    return groups_rank(g, turn_group(t, g->group_of[rank], by), g->local_of[rank]);
+    return groups_rank(g, rotated_group(t, g->group_of[rank], by), g->local_of[rank]);
 }
 
-static int turn_chunk(const struct turn *t, int chunk, int by)
+static int rotated_chunk(const struct turn *t, int chunk, int by)
 {
     int c = t->spec->subchunks, part = chunk / c % t->spec->groups->count;
 
-    return chunk + (turn_group(t, part, by) - part) * c;
+    return chunk + (rotated_group(t, part, by) - part) * c;
 }
 
 static int by_step(const void *a, const void *b)
@@ -172,11 +172,11 @@ static int next_is_like_first(struct turn *t, struct err *err)
             x[i] = (struct sim_row){
                 .lane = r->lane,
                 .step = r->step,
-                .src = turn_rank(t, r->src, by),
-                .dst = turn_rank(t, r->dst, by),
-                .chunk = turn_chunk(t, r->chunk, by),
+                .src = rotated_rank(t, r->src, by),
+                .dst = rotated_rank(t, r->dst, by),
+                .chunk = rotated_chunk(t, r->chunk, by),
                 .at = (int)r->op,
-                .into = turn_chunk(t, r->into, by),
+                .into = rotated_chunk(t, r->into, by),
             };
         }
         sort(x, a.rows);
@@ -209,17 +209,17 @@ static int gather(struct turn *t, struct err *err)
                                   .src = r->src,
                                   .dst = r->dst,
                                   .chunk = r->chunk,
-                                  .at = turn_rank(t, r->dst, home),
-                                  .into = turn_chunk(t, r->into, home)};
+                                  .at = rotated_rank(t, r->dst, home),
+                                  .into = rotated_chunk(t, r->into, home)};
             if (r->src == rank) {
-                t->row = mem_grow(t->row, &t->row_room, (size_t)t->rows + 1, sizeof row);
+                t->row = mem_grow(t->row, &t->row_space, (size_t)t->rows + 1, sizeof row);
                 t->row[t->rows++] = row;
             } else if (from) {
                 /* As its image would be sent from within the run. */
-                row.src = turn_rank(t, r->src, from);
-                row.dst = turn_rank(t, r->dst, from);
-                row.chunk = turn_chunk(t, r->chunk, from);
-                t->come = mem_grow(t->come, &t->come_room, (size_t)t->comes + 1, sizeof row);
+                row.src = rotated_rank(t, r->src, from);
+                row.dst = rotated_rank(t, r->dst, from);
+                row.chunk = rotated_chunk(t, r->chunk, from);
+                t->come = mem_grow(t->come, &t->come_space, (size_t)t->comes + 1, sizeof row);
                 t->come[t->comes++] = row;
             }
         }
@@ -251,7 +251,7 @@ static enum alike mean_bytes(const struct turn *t, const int64_t *bytes, double 
         if (c / t->spec->subchunks % g >= p)
             continue;
         for (int by = 0; by < t->runs; by++) {
-            int64_t b = bytes[turn_chunk(t, c, by)];
+            int64_t b = bytes[rotated_chunk(t, c, by)];
             sum += (double)b;
             least = b < least ? b : least;
             most = b > most ? b : most;
@@ -261,7 +261,7 @@ static enum alike mean_bytes(const struct turn *t, const int64_t *bytes, double 
         if (least == 0 && most > 0)
             alike = SOME_EMPTY;
         for (int by = 0; by < t->runs; by++)
-            out[turn_chunk(t, c, by)] = sum / t->runs;
+            out[rotated_chunk(t, c, by)] = sum / t->runs;
     }
     return alike;
 }
@@ -298,7 +298,7 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
         return 0;
     /* The fewest groups after which the fabric repeats itself; all of them: it never does. */
     t.period = blocks_are_runs(topo) ? 1 : g;
-    while (t.period < g && (g % t.period || !turns(topo, t.period)))
+    while (t.period < g && (g % t.period || !is_symmetric(topo, t.period)))
         t.period++;
     if (t.period == g)
         return 0;

@@ -19,7 +19,7 @@
 static void add_late(struct token_tables *t, struct token_step step)
 {
     t->late.step =
-        mem_grow(t->late.step, &t->late.room, (size_t)t->late.count + 1, sizeof *t->late.step);
+        mem_grow(t->late.step, &t->late.space, (size_t)t->late.count + 1, sizeof *t->late.step);
     t->late.step[t->late.count++] = step;
 }
 

@@ -123,7 +123,7 @@ static int run_steps(struct tokenizer *t, int level, struct piece p, struct err 
 
 static void put_id(struct tokenizer *t, int32_t id)
 {
-    t->ids = mem_grow(t->ids, &t->ids_room, (size_t)t->count + 1, sizeof *t->ids);
+    t->ids = mem_grow(t->ids, &t->ids_space, (size_t)t->count + 1, sizeof *t->ids);
     t->ids[t->count++] = id;
 }
 

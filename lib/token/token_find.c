@@ -18,7 +18,7 @@ struct node { /* of a tree of bytes: children are linked */
 struct token_finder {
     const struct token_tables *tables;
     struct node *node; /* [nodes], the root first */
-    size_t room;
+    size_t space;
     int32_t nodes;
     uint64_t begins[1024]; /* a bit for each two bytes with which a token begins */
 };
@@ -33,7 +33,7 @@ static int32_t child_of(const struct token_finder *f, int32_t at, unsigned char 
 
 static int32_t add_node(struct token_finder *f, int32_t parent, unsigned char byte)
 {
-    f->node = mem_grow(f->node, &f->room, (size_t)f->nodes + 1, sizeof *f->node);
+    f->node = mem_grow(f->node, &f->space, (size_t)f->nodes + 1, sizeof *f->node);
     f->node[f->nodes] = (struct node){-1, parent < 0 ? -1 : f->node[parent].child, -1, byte};
     if (parent >= 0)
         f->node[parent].child = f->nodes;

@@ -202,7 +202,7 @@ static int read_keys(struct parts *p, const struct tree_node *n, struct token_st
 static int add_step(struct parts *p, const struct tree_node *n, const struct kind *k,
                     struct token_steps *to)
 {
-    to->step = mem_grow(to->step, &to->room, (size_t)to->count + 1, sizeof *to->step);
+    to->step = mem_grow(to->step, &to->space, (size_t)to->count + 1, sizeof *to->step);
     struct token_step *s = &to->step[to->count++];
     *s = (struct token_step){.kind = k->kind, .behavior = TOKEN_ISOLATED};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
@@ -379,13 +379,13 @@ static int add_ids(struct parts *p, const struct tree_node *special, const char 
         return tree_fail(p->tree, special ? special : p->tree->root, key, p->err,
                          "has no ids, expected the numbers of its tokens");
     for (const struct tree_node *c = ids->child; c; c = c->next) {
-        size_t room = (size_t)*count;
+        size_t space = (size_t)*count;
         if (tree_int(p->tree, c, 0, p->t->vocab.count - 1, &id, p->err))
             return -1;
         if (p->t->vocab.piece[id].kind == TOKENIZER_UNUSED)
             return tree_fail(p->tree, c, NULL, p->err, "is %d, expected the number of a token",
                              id);
-        *to = mem_grow(*to, &room, (size_t)*count + 1, sizeof **to);
+        *to = mem_grow(*to, &space, (size_t)*count + 1, sizeof **to);
         (*to)[(*count)++] = id;
     }
     return 0;

@@ -39,7 +39,7 @@ static void heap_push(struct tokenizer *t, int32_t at)
     if (!m)
         return;
     struct token_pair new = {m->rank, at, m->left, m->right, m->to};
-    t->heap = mem_grow(t->heap, &t->heap_room, t->pairs + 1, sizeof *t->heap);
+    t->heap = mem_grow(t->heap, &t->heap_space, t->pairs + 1, sizeof *t->heap);
     size_t i = t->pairs++;
     for (; i > 0 && pair_less(&new, &t->heap[(i - 1) / 2]); i = (i - 1) / 2)
         t->heap[i] = t->heap[(i - 1) / 2];
@@ -68,7 +68,7 @@ static int32_t merge_ids(struct tokenizer *t, int32_t *ids, int32_t n)
 {
     int32_t count = 0;
 
-    t->part = mem_grow(t->part, &t->part_room, (size_t)n, sizeof *t->part);
+    t->part = mem_grow(t->part, &t->part_space, (size_t)n, sizeof *t->part);
     t->pairs = 0;
     for (int32_t i = 0; i < n; i++)
         t->part[i] = (struct token_part){ids[i], i - 1, i + 1 < n ? i + 1 : -1};
@@ -213,7 +213,7 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes)
             n = token_code_before(word, word + TOKEN_WORD_MAX + 1) - word;
         if (n > TOKEN_WORD_MAX || n == 0) /* bytes, or what is no UTF-8 */
             n = TOKEN_WORD_MAX;
-        t->ids = mem_grow(t->ids, &t->ids_room, (size_t)(t->count + n), sizeof *t->ids);
+        t->ids = mem_grow(t->ids, &t->ids_space, (size_t)(t->count + n), sizeof *t->ids);
         if (n <= TOKEN_CACHE_BYTES)
             put_short(t, word, (int32_t)n);
         else

@@ -13,7 +13,7 @@
 
 void token_buffer_add(struct token_buffer *b, const char *text, int64_t bytes)
 {
-    b->text = mem_grow(b->text, &b->room, (size_t)(b->bytes + bytes) + 1, 1);
+    b->text = mem_grow(b->text, &b->space, (size_t)(b->bytes + bytes) + 1, 1);
     if (bytes)
         memcpy(b->text + b->bytes, text, (size_t)bytes);
     b->bytes += bytes;
@@ -30,14 +30,14 @@ static int compare_marks(const void *a, const void *b)
 static void sort_marks(utf8proc_int32_t *code, int64_t count)
 {
     uint64_t *mark = NULL, class;
-    size_t room = 0;
+    size_t space = 0;
 
     for (int64_t from = 0, to; from < count; from = to + 1) {
         for (to = from; to < count; to++) {
             class = (uint64_t)utf8proc_get_property(code[to])->combining_class;
             if (class == 0)
                 break;
-            mark = mem_grow(mark, &room, (size_t)(to - from) + 1, sizeof *mark);
+            mark = mem_grow(mark, &space, (size_t)(to - from) + 1, sizeof *mark);
             mark[to - from] = class << 56 | (uint64_t)(to - from) << 21 | (uint32_t)code[to];
         }
         if (to - from < 2)
@@ -55,13 +55,13 @@ static void add_form(struct token_buffer *to, const char *text, int64_t bytes, i
     enum { LONGEST = 32 }; /* the most that a character becomes: 18 in Unicode 15 */
     utf8proc_option_t options = UTF8PROC_STABLE | (utf8proc_option_t)how;
     utf8proc_int32_t *code = NULL;
-    size_t room = 0;
+    size_t space = 0;
     utf8proc_ssize_t count = 0;
     int n, class = 0;
 
     for (const char *p = text; p < text + bytes; p += n) {
         /* one more: utf8proc_reencode ends the text by a zero */
-        code = mem_grow(code, &room, (size_t)count + LONGEST + 1, sizeof *code);
+        code = mem_grow(code, &space, (size_t)count + LONGEST + 1, sizeof *code);
         utf8proc_ssize_t parts = utf8proc_decompose_char(
             (utf8proc_int32_t)token_code_at(p, &n), code + count, LONGEST, options, &class);
         assert(parts >= 0 && parts <= LONGEST);

@@ -35,19 +35,19 @@ struct token_merge {
 
 struct token_vocab {
     char *text; /* of all pieces, one after the other */
-    size_t text_room, text_bytes;
+    size_t text_space, text_bytes;
     struct token_piece *piece; /* [count] */
-    size_t piece_room;
+    size_t piece_space;
     int32_t count;
     int32_t *slot; /* [slot_mask + 1] pieces hashed by their text; -1: free */
     uint32_t slot_mask;
     struct token_merge *merge; /* [mask + 1] hashed by left and right */
     uint32_t mask;
     struct token_merge *list; /* [merges] by rank */
-    size_t list_room;
+    size_t list_space;
     int32_t merges;
     char *both; /* scratch: a merge as one text */
-    size_t both_room;
+    size_t both_space;
 };
 
 /* Adds a piece; -1: the piece has a number already, 1: the number has a piece, *old. */
@@ -132,7 +132,7 @@ struct token_step {
 
 struct token_steps {
     struct token_step *step; /* [count] */
-    size_t room;
+    size_t space;
     int count;
 };
 
@@ -197,7 +197,7 @@ int64_t token_bytes_of(const struct token_tables *t, const char *text, int64_t b
 
 struct token_buffer {
     char *text;
-    size_t room;
+    size_t space;
     int64_t bytes;
 };
 
@@ -230,13 +230,13 @@ struct tokenizer {
     struct token_cached *cache; /* [TOKEN_CACHE_SLOTS] */
     struct token_part *part;    /* of the word at hand */
     struct token_pair *heap;
-    size_t part_room, heap_room, pairs;
+    size_t part_space, heap_space, pairs;
     pcre2_match_data *match;
     pcre2_match_context *limits;
     pcre2_jit_stack *stack;
     struct token_buffer normal[2], late[2], prefixed, decoded;
     int32_t *ids; /* of the piece of text at hand */
-    size_t ids_room;
+    size_t ids_space;
     int64_t count;
     int plain; /* TOKENIZER_PLAIN */
 };

@@ -81,7 +81,7 @@ struct reading {
     const char *name;
     struct err *err;
     struct scored *scored; /* [scored_count] pieces that others are joined to */
-    size_t room, added_room;
+    size_t space, added_space;
     int32_t scored_count;
     int32_t unk, begin, end;
     int type, suffix, fallback, prefix, shorten, escape;
@@ -156,12 +156,12 @@ static int add_piece(struct reading *r, struct message in, float score, uint64_t
     r->unk = kind == TOKENIZER_UNKNOWN ? id : r->unk;
     if (kind == TOKENIZER_NORMAL) {
         r->scored =
-            mem_grow(r->scored, &r->room, (size_t)r->scored_count + 1, sizeof *r->scored);
+            mem_grow(r->scored, &r->space, (size_t)r->scored_count + 1, sizeof *r->scored);
         r->scored[r->scored_count++] = (struct scored){score, id};
     } else if (kind != TOKENIZER_BYTE) {
         int special = kind != TOKENIZER_USER;
         t->added =
-            mem_grow(t->added, &r->added_room, (size_t)t->added_count + 1, sizeof *t->added);
+            mem_grow(t->added, &r->added_space, (size_t)t->added_count + 1, sizeof *t->added);
         t->added[t->added_count++] = (struct token_added){
             .id = id, .special = special, .normalized = special ? 0 : TOKEN_AS_SPELLED};
     }

@@ -64,11 +64,11 @@ int token_vocab_add(struct token_vocab *v, const char *text, int64_t bytes, int3
     if ((*old = token_vocab_find(v, text, bytes)) >= 0)
         return -1;
     if (id >= v->count) {
-        v->piece = mem_grow(v->piece, &v->piece_room, (size_t)id + 1, sizeof *v->piece);
+        v->piece = mem_grow(v->piece, &v->piece_space, (size_t)id + 1, sizeof *v->piece);
         memset(v->piece + v->count, 0, (size_t)(id + 1 - v->count) * sizeof *v->piece);
         v->count = id + 1;
     }
-    v->text = mem_grow(v->text, &v->text_room, v->text_bytes + (size_t)bytes, 1);
+    v->text = mem_grow(v->text, &v->text_space, v->text_bytes + (size_t)bytes, 1);
     memcpy(v->text + v->text_bytes, text, (size_t)bytes);
     v->piece[id] = (struct token_piece){(int64_t)v->text_bytes, (int32_t)bytes, kind,
                                         kind != TOKENIZER_NORMAL};
@@ -101,7 +101,7 @@ const struct token_merge *token_vocab_pair(const struct token_vocab *v, int32_t 
 void token_vocab_merge(struct token_vocab *v, int32_t left, int32_t right, int32_t to,
                        int32_t rank)
 {
-    v->list = mem_grow(v->list, &v->list_room, (size_t)v->merges + 1, sizeof *v->list);
+    v->list = mem_grow(v->list, &v->list_space, (size_t)v->merges + 1, sizeof *v->list);
     v->list[v->merges++] = (struct token_merge){left, right, rank, to};
 }
 
@@ -154,7 +154,7 @@ static int add_merge(struct token_vocab *v, const char *left, size_t left_bytes,
 {
     size_t bytes = left_bytes + right_bytes;
 
-    v->both = mem_grow(v->both, &v->both_room, bytes + 1, 1);
+    v->both = mem_grow(v->both, &v->both_space, bytes + 1, 1);
     memcpy(v->both, left, left_bytes);
     memcpy(v->both + left_bytes, right, right_bytes);
     const char *text[] = {v->both, v->both + left_bytes, v->both};

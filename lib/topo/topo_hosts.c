@@ -11,7 +11,7 @@ enum { NAME_BYTES = 255 };
 struct names {
     char **host;
     int count;
-    size_t room;
+    size_t space;
 };
 
 static int add_name(struct names *names, const char *text, struct err *err)
@@ -27,7 +27,7 @@ static int add_name(struct names *names, const char *text, struct err *err)
     if (names->count == GROUPS_RANKS_MAX)
         return err_set(err, ERR_INPUT, "has more than %d hosts", GROUPS_RANKS_MAX);
     names->host =
-        mem_grow(names->host, &names->room, (size_t)names->count + 1, sizeof *names->host);
+        mem_grow(names->host, &names->space, (size_t)names->count + 1, sizeof *names->host);
     names->host[names->count++] = mem_dup(text);
     return 0;
 }

@@ -33,10 +33,10 @@ struct hwloc {
     struct topo_machine *m;
     const struct xml_node **gpu; /* [gpus], owned */
     struct place *place;         /* [places], owned */
-    size_t gpu_room, place_room;
+    size_t gpu_space, place_space;
     int gpus, places;
-    int nvidia;       /* how many of the GPUs are: CUDA runs on these alone */
-    int near_checked; /* a library that knows NVLink, or its like, has looked */
+    int nvidia;         /* how many of the GPUs are: CUDA runs on these alone */
+    int linked_checked; /* a library that knows NVLink, or its like, has looked */
     struct err *err;
 };
 
@@ -109,7 +109,7 @@ static int add_place(struct hwloc *h, const struct xml_node *n, int gpu)
         return 0;
     if (xml_i64(h->x, n, "gp_index", 0, INT64_MAX, &place.gp, h->err))
         return -1;
-    h->place = mem_grow(h->place, &h->place_room, (size_t)h->places + 1, sizeof *h->place);
+    h->place = mem_grow(h->place, &h->place_space, (size_t)h->places + 1, sizeof *h->place);
     h->place[h->places++] = place;
     return 0;
 }
@@ -135,7 +135,7 @@ static int add_gpu(struct hwloc *h, const struct xml_node *n)
     if (h->gpus == TOPO_MACHINE_RANKS)
         return xml_fail(h->x, n, NULL, h->err, "is one of more than %d GPUs",
                         TOPO_MACHINE_RANKS);
-    h->gpu = mem_grow(h->gpu, &h->gpu_room, (size_t)h->gpus + 1, sizeof *h->gpu);
+    h->gpu = mem_grow(h->gpu, &h->gpu_space, (size_t)h->gpus + 1, sizeof *h->gpu);
     h->gpu[h->gpus++] = n;
     const char *maker = strchr(xml_find(n, "pci_type"), '[');
     h->nvidia += maker && strncmp(maker, "[10de:", 6) == 0;
@@ -145,7 +145,7 @@ static int add_gpu(struct hwloc *h, const struct xml_node *n)
         const char *name = topo_hwloc_is_object(o, "OSDev") ? xml_find(o, "name") : NULL;
         if (!name)
             continue;
-        h->near_checked |= strncmp(name, "nvml", 4) == 0 || strncmp(name, "rsmi", 4) == 0;
+        h->linked_checked |= strncmp(name, "nvml", 4) == 0 || strncmp(name, "rsmi", 4) == 0;
         if (add_place(h, o, h->gpus - 1))
             return -1;
     }
@@ -219,10 +219,10 @@ static void count_far(struct hwloc *h)
         if (!topo_hwloc_is_osdev(h->x, n, nets))
             continue;
         const struct xml_node *local = local_of(mark, n);
-        int near = mark[local->index] & HAS_GPU;
+        int linked = mark[local->index] & HAS_GPU;
         for (; local; local = local->parent)
-            near |= mark[local->index] & IS_LOCAL;
-        if (!near)
+            linked |= mark[local->index] & IS_LOCAL;
+        if (!linked)
             topo_machine_far(h->m, xml_word(n, "name"));
     }
     mem_free(mark);
@@ -253,7 +253,7 @@ struct words {
     const char *name, *at;    /* at: in its text, NULL: at the beginning */
 };
 
-static int next_word(struct words *w, char *word, size_t room)
+static int next_word(struct words *w, char *word, size_t space)
 {
     for (; w->n; w->n = w->n->next, w->at = NULL) {
         if (!xml_is(w->n, w->name))
@@ -263,7 +263,7 @@ static int next_word(struct words *w, char *word, size_t room)
         size_t n = strcspn(w->at, " \t\r\n");
         if (n == 0)
             continue;
-        snprintf(word, room, "%.*s", (int)(n < room ? n : room - 1), w->at);
+        snprintf(word, space, "%.*s", (int)(n < space ? n : space - 1), w->at);
         w->at += n;
         return 1;
     }
@@ -343,11 +343,11 @@ static int lists_links(const struct hwloc *h)
     if (!version[0])
         version = topo_hwloc_info(h->x->root->child, "hwlocVersion");
     sscanf(version, "%3d.%3d", &major, &minor);
-    return h->near_checked && (xml_find(h->x->root, "version")[0] > '2' || major > 2 ||
-                               (major == 2 && minor >= 5));
+    return h->linked_checked && (xml_find(h->x->root, "version")[0] > '2' || major > 2 ||
+                                 (major == 2 && minor >= 5));
 }
 
-static int read_near(struct hwloc *h)
+static int read_linked(struct hwloc *h)
 {
     struct topo_machine *m = h->m;
     const char *name = NULL;
@@ -362,9 +362,9 @@ static int read_near(struct hwloc *h)
         if (read_matrix(h, n))
             return -1;
     }
-    topo_machine_near(m);
-    m->near_unknown = !m->near && !lists_links(h);
-    if (!m->near)
+    topo_machine_linked(m);
+    m->linked_unknown = !m->linked && !lists_links(h);
+    if (!m->linked)
         return 0;
     topo_machine_links(m, 1);
     snprintf(m->inside.rate_source, sizeof m->inside.rate_source, "%s as the file states it",
@@ -438,7 +438,7 @@ static int read_topology(struct hwloc *h, int ranks)
         return read_numa(h, ranks);
     topo_machine_gpus(h->m, h->gpus, h->nvidia == h->gpus ? TOPO_CUDA : TOPO_CPU);
     count_far(h);
-    if (read_near(h))
+    if (read_linked(h))
         return -1;
     for (int i = 0; i < h->gpus; i++)
         if (topo_machine_hang(h->m, h->gpu[i], link_above, h))

@@ -172,13 +172,13 @@ int topo_hwloc_parts(struct xml *x, const struct xml *hwloc, struct err *err)
     struct topo_machine m;
 
     topo_machine_init(&m, hwloc->name);
-    int rc = topo_hwloc_read(&m, hwloc, 0, err), gpus = m.own_ranks, near = m.near;
+    int rc = topo_hwloc_read(&m, hwloc, 0, err), gpus = m.own_ranks, linked = m.linked;
     topo_machine_release(&m);
     if (rc)
         return -1;
     if (!gpus)
         return err_at(err, hwloc->name, 0, NULL, "has no GPU in it, expected one at least");
-    if (near)
+    if (linked)
         return err_at(err, hwloc->name, 0, NULL,
                       "states what NVLinks carry and does not count them, as NCCL's XML does,"
                       " expected nvml:, or XML of NCCL");

@@ -39,7 +39,7 @@ struct step {                              /* a level of blocks */
 struct fabric {
     struct ib *ib;
     struct topo *t;
-    const struct topo_ask *ask;
+    const struct topo_settings *settings;
     int ranks;         /* of a host */
     struct host *host; /* [hosts], owned */
     int hosts;
@@ -312,7 +312,7 @@ static void build_groups(struct fabric *f)
         }
     }
     /* An adapter that bears its product's name may be one of several in a host. */
-    if (unnamed && !f->ask->hosts)
+    if (unnamed && !f->settings->hosts)
         snprintf(t->open, sizeof t->open,
                  "%.64s: %d adapter%s no host, each counts as one: see 'ibnetdiscover"
                  " --node-name-map'",
@@ -359,10 +359,11 @@ static void build_levels(struct fabric *f)
 
 static int build_fabric(struct fabric *f)
 {
-    const struct topo_ask *ask = f->ask;
+    const struct topo_settings *settings = f->settings;
     struct topo_words words[TOPO_LEVELS_MAX] = {{"inside a host", "", 0}, {"hosts", "", 0}};
 
-    if (!ask->fill && (ask->nodes || ask->given.nvlink_Bps > 0 || ask->given.nic_Bps > 0))
+    if (!settings->fill &&
+        (settings->nodes || settings->given.nvlink_Bps > 0 || settings->given.nic_Bps > 0))
         return err_at(f->err, f->ib->file, 0, NULL,
                       "describes all hosts, expected neither --nodes nor nvlink= nor nic=");
     if (find_hosts(f) || find_steps(f))
@@ -372,22 +373,22 @@ static int build_fabric(struct fabric *f)
     build_levels(f);
     for (int l = 2; l < f->t->levels; l++)
         words[l] = (struct topo_words){"switches", "", 0};
-    if (topo_given_apply(f->t, &ask->given, ask->fill, f->err))
+    if (topo_given_apply(f->t, &settings->given, settings->fill, f->err))
         return -1;
-    if (f->ranks == 1 && !ask->given.level[0].has_rate)
+    if (f->ranks == 1 && !settings->given.level[0].has_rate)
         topo_copy_level(f->t, 0, 1, "unused with one rank per group, copied from inter");
     return topo_check_stated(f->t, f->ib->file, words, f->err);
 }
 
-int topo_ib_read(struct topo *t, const char *file, char *text, const struct topo_ask *ask,
-                 struct err *err)
+int topo_ib_read(struct topo *t, const char *file, char *text,
+                 const struct topo_settings *settings, struct err *err)
 {
     struct ib ib = {.file = file, .err = err};
     struct topo new = {0};
-    struct fabric f = {.ib = &ib, .t = &new, .ask = ask, .err = err};
+    struct fabric f = {.ib = &ib, .t = &new, .settings = settings, .err = err};
     int rc = topo_ib_parse(&ib, text);
 
-    f.ranks = ask->ranks ? ask->ranks : 1;
+    f.ranks = settings->ranks ? settings->ranks : 1;
     f.host_of = mem_new((size_t)ib.nodes, sizeof *f.host_of);
     f.root = mem_new((size_t)ib.nodes, sizeof *f.root);
     rc = rc ? rc : build_fabric(&f);

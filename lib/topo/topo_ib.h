@@ -32,7 +32,7 @@ struct ib {
     const char *file;
     struct ib_node *node; /* [nodes], owned, as they stand in the file */
     struct ib_link *link; /* [links], owned, node after node */
-    size_t node_room, link_room;
+    size_t node_space, link_space;
     int nodes, links;
     struct err *err;
 };

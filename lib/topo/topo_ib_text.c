@@ -152,7 +152,7 @@ static int read_node(struct ib *ib, int line, char *at)
         return FAIL(ib, line, "calls '%s' %s", n.id,
                     n.is_switch ? "a switch, expected Ca" : "an adapter, expected Switch");
     n.is_ignored = n.id[0] == 'R' || strstr(n.words, aggregation);
-    ib->node = mem_grow(ib->node, &ib->node_room, (size_t)ib->nodes + 1, sizeof *ib->node);
+    ib->node = mem_grow(ib->node, &ib->node_space, (size_t)ib->nodes + 1, sizeof *ib->node);
     ib->node[ib->nodes++] = n;
     return 0;
 }
@@ -186,7 +186,7 @@ static int read_link(struct ib *ib, int line, char *at)
                         l.port, n->id, ib->link[i].line);
     l.peer_ignored = l.peer[0] == 'R' || (l.peer[0] == 'H' && strstr(words, aggregation));
     n->links++;
-    ib->link = mem_grow(ib->link, &ib->link_room, (size_t)ib->links + 1, sizeof *ib->link);
+    ib->link = mem_grow(ib->link, &ib->link_space, (size_t)ib->links + 1, sizeof *ib->link);
     ib->link[ib->links++] = l;
     return 0;
 }

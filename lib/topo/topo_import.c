@@ -105,31 +105,31 @@ static int name_groups(struct topo *t, const char *hosts, struct err *err)
 }
 
 /* With `fill` the options are about another file: they only complete this one. */
-static int apply_ask(struct topo *t, const char *name, const struct topo_ask *ask,
-                     struct err *err)
+static int apply_settings(struct topo *t, const char *name,
+                          const struct topo_settings *settings, struct err *err)
 {
-    if (ask->fill)
+    if (settings->fill)
         return 0;
-    if (ask->nodes || ask->ranks)
+    if (settings->nodes || settings->ranks)
         return err_set(
             err, ERR_INPUT,
             "'%s' describes all machines and ranks, expected neither --nodes nor --ranks",
             name);
-    if (ask->given.nvlink_Bps > 0 || ask->given.nic_Bps > 0)
+    if (settings->given.nvlink_Bps > 0 || settings->given.nic_Bps > 0)
         return err_set(
             err, ERR_INPUT,
             "'%s' has no link counts, expected rates of levels instead of nvlink and nic",
             name);
-    if (topo_given_apply(t, &ask->given, 0, err))
+    if (topo_given_apply(t, &settings->given, 0, err))
         return -1;
-    return ask->hosts ? name_groups(t, ask->hosts, err) : 0;
+    return settings->hosts ? name_groups(t, settings->hosts, err) : 0;
 }
 
 /* A text that is neither YAML nor XML is read from behind a mark of UTF-8, and freed here. */
 int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes,
-                     const struct topo_ask *ask, struct err *err)
+                     const struct topo_settings *settings, struct err *err)
 {
-    static const struct topo_ask none;
+    static const struct topo_settings none;
     struct topo new = {0};
     struct topo_machine m;
     struct yaml y;
@@ -137,7 +137,7 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
     int mark = strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3, rc;
     enum kind kind = kind_of(text + mark);
 
-    ask = ask ? ask : &none;
+    settings = settings ? settings : &none;
     if (bytes >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
         mem_free(text);
         return err_at(err, name, 1, NULL, "begins with the mark of UTF-16, expected UTF-8");
@@ -149,20 +149,22 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
     topo_machine_init(&m, name);
     if (kind == KIND_YAML) {
         yaml_take(&y, name, text, bytes);
-        rc = topo_parse_yaml(&new, &y, err) || apply_ask(&new, name, ask, err) ? -1 : 0;
+        rc = topo_parse_yaml(&new, &y, err) || apply_settings(&new, name, settings, err) ? -1
+                                                                                         : 0;
         yaml_release(&y);
     } else if (kind == KIND_IB) {
-        rc = topo_ib_read(&new, name, text + mark, ask, err);
-        rc = rc || !ask->hosts || ask->fill ? rc : name_groups(&new, ask->hosts, err);
+        rc = topo_ib_read(&new, name, text + mark, settings, err);
+        rc = rc || !settings->hosts || settings->fill ? rc
+                                                      : name_groups(&new, settings->hosts, err);
     } else if (kind == KIND_XML) {
         rc = xml_take(&x, name, text, bytes, err);
         if (rc == 0) {
-            rc = topo_machine_read(&m, &x, ask->ranks, err) ||
-                 topo_machine_build(&new, &m, ask, err);
+            rc = topo_machine_read(&m, &x, settings->ranks, err) ||
+                 topo_machine_build(&new, &m, settings, err);
             xml_release(&x);
         }
     } else {
-        rc = topo_smi_read(&m, text + mark, err) || topo_machine_build(&new, &m, ask, err);
+        rc = topo_smi_read(&m, text + mark, err) || topo_machine_build(&new, &m, settings, err);
     }
     if (kind == KIND_IB || kind == KIND_SMI)
         mem_free(text);
@@ -208,27 +210,28 @@ static int keep_hosts(struct topo *t, const char *only, struct err *err)
     return rc;
 }
 
-int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, struct err *err)
+int topo_import(struct topo *t, const char *what, const struct topo_settings *settings,
+                struct err *err)
 {
-    static const struct topo_ask none;
+    static const struct topo_settings none;
     struct topo new = {0};
     char *text = NULL;
     int64_t bytes = 0;
     int rc;
 
-    ask = ask ? ask : &none;
+    settings = settings ? settings : &none;
     if (topo_is_local(what)) {
-        rc = topo_local_read(&new, what, ask, err);
+        rc = topo_local_read(&new, what, settings, err);
     } else if (strncmp(what, "synth:", 6) == 0) {
         rc = topo_parse_synth(&new, what + 6, err);
-        rc = rc ? rc : apply_ask(&new, what, ask, err);
+        rc = rc ? rc : apply_settings(&new, what, settings, err);
     } else {
         rc = io_read_text(what, YAML_BYTES_MAX, &text, &bytes, err);
         const char *name = strcmp(what, "-") ? what : "stdin";
-        rc = rc ? rc : topo_import_text(&new, name, text, bytes, ask, err);
+        rc = rc ? rc : topo_import_text(&new, name, text, bytes, settings, err);
     }
-    if (rc == 0 && ask->only)
-        rc = keep_hosts(&new, ask->only, err);
+    if (rc == 0 && settings->only)
+        rc = keep_hosts(&new, settings->only, err);
     if (rc)
         topo_release(&new);
     else

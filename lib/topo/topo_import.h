@@ -15,7 +15,7 @@
  * a table that the level's source names (PCIe generation and lanes, NVLink by compute
  * capability), or it has to be given; else it is an error that says with which word.
  */
-struct topo_ask {
+struct topo_settings {
     struct topo_given given;
     int fill;  /* `given` only completes: what the file states stays */
     int nodes; /* so many machines as the one described; 0: as many as hosts, or 1 */
@@ -25,7 +25,8 @@ struct topo_ask {
 };
 
 /* ask NULL: nothing is said beside the file.  A path of "-" is stdin. */
-int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, struct err *err);
+int topo_import(struct topo *t, const char *what, const struct topo_settings *settings,
+                struct err *err);
 /*
  * A machine as NCCL's topology XML: of nvml:, of such XML, or of hwloc's.  ERR_ABSENT where it
  * does not tell what that is made of.
@@ -33,6 +34,6 @@ int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, st
 int topo_export_nccl(const char *what, FILE *out, struct err *err);
 /* Imports a text that a 0 byte ends; takes it (mem_free). */
 int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes,
-                     const struct topo_ask *ask, struct err *err);
+                     const struct topo_settings *settings, struct err *err);
 
 #endif

@@ -88,7 +88,7 @@ static int read_local(const char *what, const char **root, struct topo_nvml *n, 
     return 0;
 }
 
-int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask,
+int topo_local_read(struct topo *t, const char *what, const struct topo_settings *settings,
                     struct err *err)
 {
     struct topo_nvml n = {0};
@@ -101,7 +101,7 @@ int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask
     topo_machine_init(&m, "nvml");
     int rc = topo_nccl_read(&m, &x, err);
     if (rc == 0) {
-        m.near_unknown = !m.near && n.links_unknown;
+        m.linked_unknown = !m.linked && n.links_unknown;
         m.memory_bytes = n.gpu[0].memory_bytes;
         for (int i = 1; i < n.gpus; i++)
             if (n.gpu[i].memory_bytes < m.memory_bytes)
@@ -110,7 +110,7 @@ int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask
             .gpus = n.gpus, .nics = m.nics, .numa_nodes = topo_sysfs_nodes(root)};
         topo_nvml_name(&n, m.devices.gpu_name, sizeof m.devices.gpu_name);
         topo_sysfs_host(root, m.host, sizeof m.host);
-        rc = topo_machine_build(t, &m, ask, err);
+        rc = topo_machine_build(t, &m, settings, err);
     }
     topo_machine_release(&m);
     xml_release(&x);

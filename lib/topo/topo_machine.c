@@ -38,7 +38,7 @@ static void spread_domain(struct topo_machine *m, int first, int d)
             spread_domain(m, r, d);
 }
 
-void topo_machine_near(struct topo_machine *m)
+void topo_machine_linked(struct topo_machine *m)
 {
     for (int r = 0; r < m->ranks; r++) {
         /* The rates of a rank's links in all, and to the other rank that it has most to. */
@@ -49,11 +49,11 @@ void topo_machine_near(struct topo_machine *m)
         }
         if (all <= 0)
             continue;
-        m->links = m->near ? fmin(m->links, all) : all;
-        m->links_flow = m->near ? fmin(m->links_flow, most) : most;
-        m->near = 1;
+        m->links = m->linked ? fmin(m->links, all) : all;
+        m->links_flow = m->linked ? fmin(m->links_flow, most) : most;
+        m->linked = 1;
     }
-    if (!m->near)
+    if (!m->linked)
         return;
     topo_model_latency(&m->inside, TOPO_NVLINK_S, "NVLink");
     m->domains = 0;
@@ -74,7 +74,7 @@ void topo_machine_links(struct topo_machine *m, double each_Bps)
 
 int topo_pcie_add(struct topo_pcie *p, int parent, double Bps)
 {
-    p->link = mem_grow(p->link, &p->room, (size_t)p->count + 1, sizeof *p->link);
+    p->link = mem_grow(p->link, &p->space, (size_t)p->count + 1, sizeof *p->link);
     p->link[p->count] = (struct topo_pcie_link){.parent = parent, .Bps = Bps};
     return p->count++;
 }
@@ -163,7 +163,7 @@ void topo_machine_pcie(struct topo_machine *m, const char *source)
     mem_free(size);
     double ring = topo_pcie_ring_Bps(p, rails);
 
-    if ((m->near && !several) || ring <= 0)
+    if ((m->linked && !several) || ring <= 0)
         return;
     for (int i = 0; i < p->count; i++)
         if (p->link[i].Bps > 0 && p->link[i].Bps < p->link[i].own_Bps)
@@ -172,8 +172,8 @@ void topo_machine_pcie(struct topo_machine *m, const char *source)
     level->flow_Bps = topo_pcie_ring_Bps(p, 1);
     level->port_Bps = several ? ring * rails : p->least_Bps;
     snprintf(level->rate_source, sizeof level->rate_source, "%s%s", source,
-             m->near                           ? ""
-             : m->near_unknown                 ? "; the file does not describe NVLink"
+             m->linked                         ? ""
+             : m->linked_unknown               ? "; the file does not describe NVLink"
              : m->ranks > 1 && m->counts_links ? "; the file lists no NVLink"
                                                : "");
 }
@@ -218,7 +218,7 @@ void topo_machine_far(struct topo_machine *m, const char *name)
 struct build {
     struct topo *t;
     struct topo_machine *m;
-    const struct topo_ask *ask;
+    const struct topo_settings *settings;
     char **host; /* [hosts], owned */
     int hosts, nodes;
     struct err *err;
@@ -227,16 +227,16 @@ struct build {
 static int count_nodes(struct build *b)
 {
     const struct topo_machine *m = b->m;
-    const struct topo_ask *ask = b->ask;
+    const struct topo_settings *settings = b->settings;
 
-    if (ask->ranks && m->own_ranks && !ask->fill)
+    if (settings->ranks && m->own_ranks && !settings->fill)
         return err_at(b->err, m->file, 0, NULL,
                       "counts %d GPUs, a rank each: expected no"
                       " --ranks",
                       m->ranks);
-    if (ask->hosts && topo_hosts_parse(ask->hosts, &b->host, &b->hosts, b->err))
+    if (settings->hosts && topo_hosts_parse(settings->hosts, &b->host, &b->hosts, b->err))
         return err_prefix(b->err, "--hosts: ");
-    b->nodes = ask->nodes ? ask->nodes : b->hosts ? b->hosts : 1;
+    b->nodes = settings->nodes ? settings->nodes : b->hosts ? b->hosts : 1;
     if (b->hosts && b->hosts != b->nodes)
         return err_set(b->err, ERR_INPUT, "--hosts names %d machines, expected %d as --nodes",
                        b->hosts, b->nodes);
@@ -337,8 +337,8 @@ static int check_machine(const struct build *b)
     struct topo_words across = {"PCIe", "", m->unknown_line};
 
     if (m->own_ranks)
-        inside = m->near ? (struct topo_words){"NVLink", "", 0} : across;
-    if (m->near && m->counts_links)
+        inside = m->linked ? (struct topo_words){"NVLink", "", 0} : across;
+    if (m->linked && m->counts_links)
         inside.more = " or '--set nvlink=RATE', of each link";
     if (m->nics)
         net.more = " or '--set nic=RATE', of each network device";
@@ -352,14 +352,14 @@ static void note_links(const struct topo_machine *m, struct topo *t)
     const struct topo_level *pcie = m->domains > 1 ? &m->across : &m->inside;
     int without = 0, first = -1;
 
-    for (int r = 0; m->near && r < m->ranks; r++) {
+    for (int r = 0; m->linked && r < m->ranks; r++) {
         double links = m->to_switch[r];
         for (int other = 0; other < m->ranks; other++)
             links += m->direct[r * m->ranks + other];
         first = links <= 0 && first < 0 ? r : first;
         without += links <= 0;
     }
-    if (m->near_unknown && m->ranks > 1 && t->level[0].rate_source[0])
+    if (m->linked_unknown && m->ranks > 1 && t->level[0].rate_source[0])
         snprintf(t->open, sizeof t->open,
                  "%.64s: does not describe NVLink; if there is any, set its rate with '--set"
                  " intra=RATE'",
@@ -384,12 +384,12 @@ static void note_links(const struct topo_machine *m, struct topo *t)
 static int build_fabric(struct build *b)
 {
     struct topo_machine *m = b->m;
-    const struct topo_given *g = &b->ask->given;
-    int levels = m->domains > 1 && b->nodes > 1 ? 3 : 2, fill = b->ask->fill;
+    const struct topo_given *g = &b->settings->given;
+    int levels = m->domains > 1 && b->nodes > 1 ? 3 : 2, fill = b->settings->fill;
 
     /* Rates that are given for one link. */
     if (g->nvlink_Bps > 0 && !(fill && m->inside.port_Bps > 0)) {
-        if (!m->near || !m->counts_links)
+        if (!m->linked || !m->counts_links)
             return err_at(b->err, m->file, 0, NULL,
                           "counts no NVLinks, expected intra=RATE in the place of nvlink=RATE");
         topo_machine_links(m, g->nvlink_Bps);
@@ -411,7 +411,7 @@ static int build_fabric(struct build *b)
     b->t->device = b->m->device;
     b->t->memory_bytes = b->m->memory_bytes;
     b->t->flops = b->m->flops;
-    if (topo_given_apply(b->t, &b->ask->given, b->ask->fill, b->err))
+    if (topo_given_apply(b->t, &b->settings->given, b->settings->fill, b->err))
         return -1;
     /* A level that nothing passes repeats the other one, as a measured fabric does. */
     int has[2] = {b->t->level[0].port_Bps > 0, b->t->level[1].port_Bps > 0};
@@ -423,11 +423,11 @@ static int build_fabric(struct build *b)
     return check_machine(b);
 }
 
-int topo_machine_build(struct topo *t, struct topo_machine *m, const struct topo_ask *ask,
-                       struct err *err)
+int topo_machine_build(struct topo *t, struct topo_machine *m,
+                       const struct topo_settings *settings, struct err *err)
 {
     struct topo new = {0};
-    struct build b = {.t = &new, .m = m, .ask = ask, .err = err};
+    struct build b = {.t = &new, .m = m, .settings = settings, .err = err};
     int rc = count_nodes(&b);
 
     rc = rc ? rc : build_fabric(&b);

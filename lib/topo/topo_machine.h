@@ -35,7 +35,7 @@ struct topo_pcie {
         int parent, ranks;   /* ranks below */
         double Bps, own_Bps; /* own: the least of the ranks' own links */
     } * link;                /* [count], owned */
-    size_t room;
+    size_t space;
     int *of; /* [XML_NODES_MAX], by an element's index: its link, from 1; 0: none yet; owned */
     int count, ranks, unknown; /* unknown: ranks whose own link has no rate */
     double least_Bps;          /* of the ranks' own links */
@@ -65,8 +65,8 @@ struct topo_machine {
     int domains;
     struct topo_level inside, across, net; /* of a domain, of a machine, of machines; a port_Bps
                                               of 0 and a latency below 0 are not stated */
-    int near;                              /* inside is of near links, not of PCIe */
-    int near_unknown;                      /* the file cannot tell whether there are any */
+    int linked;                            /* inside is of near links, not of PCIe */
+    int linked_unknown;                    /* the file cannot tell whether there are any */
     int unknown_line;         /* of the file, where it leaves out a rank's PCIe rate; 0 */
     int counts_links;         /* the file tells how many, so that a rate of each can be given */
     double links, links_flow; /* near links of a rank, and to one other: how many, or B/s */
@@ -93,7 +93,7 @@ void topo_machine_gpus(struct topo_machine *m, int gpus, enum topo_device device
  * Domains, near, links, links_flow and the latency of inside; without any link all ranks are
  * one domain.
  */
-void topo_machine_near(struct topo_machine *m);
+void topo_machine_linked(struct topo_machine *m);
 /* Rates of `inside`: so much for each of m->links. */
 void topo_machine_links(struct topo_machine *m, double each_Bps);
 /*
@@ -107,8 +107,8 @@ int topo_machine_hang(struct topo_machine *m, const struct xml_node *n, topo_mac
 /* Rates of what joins the ranks by PCIe: of inside, or with several domains of across. */
 void topo_machine_pcie(struct topo_machine *m, const char *source);
 /* Builds the fabric; figures given for one link are set in m. */
-int topo_machine_build(struct topo *t, struct topo_machine *m, const struct topo_ask *ask,
-                       struct err *err);
+int topo_machine_build(struct topo *t, struct topo_machine *m,
+                       const struct topo_settings *settings, struct err *err);
 
 /* All figures of level `to` become those of `from`; `why` is their source. */
 void topo_copy_level(struct topo *t, int to, int from, const char *why);
@@ -129,12 +129,12 @@ int topo_hwloc_read(struct topo_machine *m, const struct xml *x, int ranks, stru
 int topo_machine_read(struct topo_machine *m, const struct xml *x, int ranks,
                       struct err *err); /* by the outermost element, one of the two */
 int topo_smi_read(struct topo_machine *m, char *text, struct err *err);
-int topo_ib_read(struct topo *t, const char *file, char *text, const struct topo_ask *ask,
-                 struct err *err);
+int topo_ib_read(struct topo *t, const char *file, char *text,
+                 const struct topo_settings *settings, struct err *err);
 
 /* "nvml:" and what is behind it: this machine, by NVML and the kernel's files below a root. */
 int topo_is_local(const char *what);
-int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask,
+int topo_local_read(struct topo *t, const char *what, const struct topo_settings *settings,
                     struct err *err);
 
 /* The next line of a text, cut; NULL behind the last.  *at moves on, *line counts from 1. */

@@ -33,7 +33,7 @@ struct net {
     const struct xml_node *node, *pci; /* pci NULL: directly below a cpu */
     const char *host;
     int64_t dev; /* -1: not stated */
-    int near;    /* to a processor that has a GPU */
+    int local;   /* to a processor that has a GPU */
     double Bps, latency_s;
 };
 
@@ -42,7 +42,7 @@ struct nccl {
     struct topo_machine *m;
     struct gpu *gpu; /* owned */
     struct net *net; /* owned */
-    size_t gpu_room, net_room;
+    size_t gpu_space, net_space;
     int gpus, nets;
     struct err *err;
 };
@@ -95,7 +95,7 @@ static int add_gpu(struct nccl *c, const struct xml_node *n)
                             "is '%.40s' as on line %d, expected each GPU once", busid,
                             c->gpu[i].pci->line);
     }
-    c->gpu = mem_grow(c->gpu, &c->gpu_room, (size_t)c->gpus + 1, sizeof *c->gpu);
+    c->gpu = mem_grow(c->gpu, &c->gpu_space, (size_t)c->gpus + 1, sizeof *c->gpu);
     c->gpu[c->gpus++] = g;
     return 0;
 }
@@ -106,7 +106,7 @@ static int find_gpus(struct nccl *c)
 
     for (const struct xml_node *n = c->x->root; n; n = xml_after(n))
         named |= xml_is(n, "gpu");
-    c->m->near_unknown = !named;
+    c->m->linked_unknown = !named;
     for (const struct xml_node *n = c->x->root; n; n = xml_after(n)) {
         if ((named ? xml_is(n, "gpu") : has_class(n, "0x03")) && add_gpu(c, n))
             return -1;
@@ -269,7 +269,7 @@ static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n)
         return 0;
     }
     /* A link to itself is none, and a file that lists one does not know the others. */
-    c->m->near_unknown |= is_target(c, i, i, target);
+    c->m->linked_unknown |= is_target(c, i, i, target);
     for (int j = 0; j < c->gpus; j++)
         if (j != i && is_target(c, i, j, target))
             c->m->direct[i * c->gpus + j] +=
@@ -277,7 +277,7 @@ static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n)
     return 0;
 }
 
-static int read_near(struct nccl *c)
+static int read_linked(struct nccl *c)
 {
     struct topo_machine *m = c->m;
     int64_t least = INT64_MAX;
@@ -304,7 +304,7 @@ static int read_near(struct nccl *c)
                             out, xml_word(c->gpu[j].pci, "busid"), back);
         }
     }
-    topo_machine_near(m);
+    topo_machine_linked(m);
     /* Machines of one file share one NVLink domain (NVL72), or it says nothing of them. */
     for (int i = 1; i < c->gpus; i++)
         if (m->domains > 1 && strcmp(c->gpu[i].host, c->gpu[0].host))
@@ -313,14 +313,14 @@ static int read_near(struct nccl *c)
                             " with it, expected one host",
                             c->gpu[0].node->line);
     m->counts_links = 1;
-    m->near_unknown &= !m->near;
+    m->linked_unknown &= !m->linked;
     double Bps = least >= 100  ? 40.1e9
                  : least >= 90 ? 20.6e9
                  : least == 86 ? 12e9
                  : least >= 70 ? 20e9
                  : least >= 60 ? 18e9
                                : 0;
-    if (!m->near || Bps <= 0)
+    if (!m->linked || Bps <= 0)
         return 0;
     topo_machine_links(m, Bps);
     snprintf(m->inside.rate_source, sizeof m->inside.rate_source,
@@ -345,7 +345,7 @@ static int is_again(struct nccl *c, const struct net *net, int *again)
                             "is %lld as on line %d, where name or speed differ, expected each"
                             " device once",
                             (long long)net->dev, old->node->line);
-        old->near |= net->near;
+        old->local |= net->local;
         *again = 1;
     }
     return 0;
@@ -368,10 +368,10 @@ static int add_net(struct nccl *c, const struct xml_node *n)
         xml_f64(c->x, n, "latency", 0, LATENCY_MAX_US, &net.latency_s, c->err))
         return -1;
     /* With a GPU, or which they are is not known of one of the two. */
-    net.near = strcmp(xml_word(cpu, "numaid"), "-1") == 0;
+    net.local = strcmp(xml_word(cpu, "numaid"), "-1") == 0;
     for (int i = 0; i < c->gpus; i++) {
         const struct xml_node *its = ancestor(c->gpu[i].pci, "cpu");
-        net.near |= its == cpu || xml_has(its, "numaid", "-1");
+        net.local |= its == cpu || xml_has(its, "numaid", "-1");
     }
     net.latency_s /= 1e6;
     net.Bps = mbit > 0 ? (double)mbit * 1e6 / 8 : 0;
@@ -382,7 +382,7 @@ static int add_net(struct nccl *c, const struct xml_node *n)
     if (c->nets == TOPO_MACHINE_RANKS)
         return xml_fail(c->x, n, NULL, c->err, "is one of more than %d network devices",
                         TOPO_MACHINE_RANKS);
-    c->net = mem_grow(c->net, &c->net_room, (size_t)c->nets + 1, sizeof *c->net);
+    c->net = mem_grow(c->net, &c->net_space, (size_t)c->nets + 1, sizeof *c->net);
     c->net[c->nets++] = net;
     return 0;
 }
@@ -430,7 +430,7 @@ static int read_nets(struct nccl *c)
         double Bps = 0;
         if (device_Bps(c, i, &Bps, &cut))
             return -1;
-        if (!c->net[i].near)
+        if (!c->net[i].local)
             topo_machine_far(c->m, xml_word(c->net[i].node, "name"));
         all += Bps;
         if (Bps > 0)
@@ -474,7 +474,7 @@ int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err)
                      sort_gpus(&c));
     if (rc == 0) {
         topo_machine_gpus(m, c.gpus, TOPO_CUDA);
-        rc = read_near(&c);
+        rc = read_linked(&c);
         double between = INFINITY;
         for (int i = 0; rc == 0 && i < c.gpus; i++) {
             rc = topo_machine_hang(m, c.gpu[i].pci, link_above, &c);

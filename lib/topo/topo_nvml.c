@@ -51,7 +51,7 @@ struct nvml_device; /* nvmlDevice_t points to one */
     CALL(link_pci, 1, "nvmlDeviceGetNvLinkRemotePciInfo_v2",                                   \
          (DEVICE, unsigned, struct pci_info *))                                                \
     CALL(link_end, 0, "nvmlDeviceGetNvLinkRemoteDeviceType", (DEVICE, unsigned, unsigned *))   \
-    CALL(meet, 0, "nvmlDeviceGetTopologyCommonAncestor", (DEVICE, DEVICE, unsigned *))         \
+    CALL(common, 0, "nvmlDeviceGetTopologyCommonAncestor", (DEVICE, DEVICE, unsigned *))       \
     CALL(cpus, 0, "nvmlDeviceGetCpuAffinity", (DEVICE, unsigned, unsigned long *))             \
     CALL(nodes, 0, "nvmlDeviceGetMemoryAffinity", (DEVICE, unsigned, unsigned long *, unsigned))
 
@@ -126,7 +126,7 @@ static void put_busid(char busid[20], const struct pci_info *pci)
 }
 
 /* An answer that not every GPU has: 0 where this one has not. */
-static int ask_number(int (*call)(struct nvml_device *, unsigned *), struct nvml_device *d)
+static int query_number(int (*call)(struct nvml_device *, unsigned *), struct nvml_device *d)
 {
     unsigned v = 0;
 
@@ -162,7 +162,7 @@ static int read_name(const struct api *api, int i, struct nvml_device *d,
     return 0;
 }
 
-static void read_near(const struct api *api, struct nvml_device *d, struct topo_nvml_gpu *g)
+static void read_linked(const struct api *api, struct nvml_device *d, struct topo_nvml_gpu *g)
 {
     enum { NODES = 16, NEAREST = 0 }; /* NVML_AFFINITY_SCOPE_NODE */
     unsigned long nodes[NODES] = {0};
@@ -230,7 +230,7 @@ static int read_all(const struct api *api, struct topo_nvml *n, int whole, struc
                        TOPO_MACHINE_RANKS);
     n->gpus = (int)count;
     n->gpu = mem_new(count, sizeof *n->gpu);
-    n->meet = mem_new((size_t)count * count, sizeof *n->meet);
+    n->common = mem_new((size_t)count * count, sizeof *n->common);
     struct nvml_device **all = mem_new(count, sizeof *all);
     for (int i = 0; rc == 0 && i < n->gpus; i++) {
         struct topo_nvml_gpu *g = &n->gpu[i];
@@ -239,18 +239,18 @@ static int read_all(const struct api *api, struct topo_nvml *n, int whole, struc
         rc = rc ? fail_call(api, what, rc, err) : read_name(api, i, all[i], g, err);
         if (rc || !whole)
             continue;
-        g->gen_now = ask_number(api->gen_now, all[i]);
-        g->gen_most = ask_number(api->gen_most, all[i]);
-        g->lanes_now = ask_number(api->lanes_now, all[i]);
-        g->lanes_most = ask_number(api->lanes_most, all[i]);
-        read_near(api, all[i], g);
+        g->gen_now = query_number(api->gen_now, all[i]);
+        g->gen_most = query_number(api->gen_most, all[i]);
+        g->lanes_now = query_number(api->lanes_now, all[i]);
+        g->lanes_most = query_number(api->lanes_most, all[i]);
+        read_linked(api, all[i], g);
         rc = read_links(api, i, all[i], g, &n->links_unknown, err);
     }
     for (int i = 0; rc == 0 && whole && i < n->gpus; i++)
         for (int j = 0; j < n->gpus; j++) {
             unsigned level = 0;
-            int told = i != j && api->meet && api->meet(all[i], all[j], &level) == OK;
-            n->meet[i * n->gpus + j] = told && level <= 1000 ? (int)level : -1;
+            int known = i != j && api->common && api->common(all[i], all[j], &level) == OK;
+            n->common[i * n->gpus + j] = known && level <= 1000 ? (int)level : -1;
         }
     mem_free(all);
     return rc;
@@ -276,15 +276,16 @@ int topo_nvml_read(struct topo_nvml *n, enum topo_nvml_part part, struct err *er
 void topo_nvml_release(struct topo_nvml *n)
 {
     mem_free(n->gpu);
-    mem_free(n->meet);
+    mem_free(n->common);
     *n = (struct topo_nvml){0};
 }
 
-void topo_nvml_name(const struct topo_nvml *n, char *name, size_t room)
+void topo_nvml_name(const struct topo_nvml *n, char *name, size_t space)
 {
     int alike = 1;
 
     for (int i = 1; i < n->gpus; i++)
         alike = alike && strcmp(n->gpu[i].name, n->gpu[0].name) == 0;
-    snprintf(name, room, "%.*s%s", (int)room - 12, n->gpu[0].name, alike ? "" : " and others");
+    snprintf(name, space, "%.*s%s", (int)space - 12, n->gpu[0].name,
+             alike ? "" : " and others");
 }

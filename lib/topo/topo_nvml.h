@@ -44,7 +44,7 @@ enum { TOPO_NVML_ONE_SWITCH = 10, TOPO_NVML_SWITCHES = 20, TOPO_NVML_NODE = 40 }
 struct topo_nvml {
     int gpus;
     struct topo_nvml_gpu *gpu; /* [gpus], owned */
-    int *meet;                 /* [gpus][gpus], owned: a level, -1 unknown */
+    int *common;               /* [gpus][gpus], owned: a level, -1 unknown */
     int links_unknown;         /* a GPU whose links the driver does not tell, as a sandbox's */
 };
 
@@ -58,6 +58,6 @@ enum topo_nvml_part { TOPO_NVML_ALL, TOPO_NVML_NAMES };
 int topo_nvml_read(struct topo_nvml *n, enum topo_nvml_part part, struct err *err);
 void topo_nvml_release(struct topo_nvml *n);
 /* The name that all GPUs have, or the first one's "... and others". */
-void topo_nvml_name(const struct topo_nvml *n, char *name, size_t room);
+void topo_nvml_name(const struct topo_nvml *n, char *name, size_t space);
 
 #endif

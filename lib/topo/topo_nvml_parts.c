@@ -34,14 +34,14 @@ struct build {
 
 static int meeting_level(const struct build *b, int i, int j)
 {
-    return i == j ? 0 : b->n->meet[i * b->n->gpus + j];
+    return i == j ? 0 : b->n->common[i * b->n->gpus + j];
 }
 
 /* ---- processors ---- */
 
 /* The same node, or where nobody tells of nodes the same mask, and no way that says otherwise.
  */
-static int are_near(const struct build *b, int i, int numa, int j)
+static int are_linked(const struct build *b, int i, int numa, int j)
 {
     const struct topo_nvml_gpu *g = b->n->gpu;
 
@@ -60,7 +60,7 @@ static void find_cpu(struct build *b, int i)
         cpu.numa = topo_sysfs_numa(b->root, g->busid);
     b->gpu[i].numa = cpu.numa;
     for (int j = 0; j < i; j++) {
-        if (!are_near(b, i, cpu.numa, j))
+        if (!are_linked(b, i, cpu.numa, j))
             continue;
         b->gpu[i].cpu = b->gpu[j].cpu;
         return;
@@ -121,7 +121,7 @@ static int first_of(const struct build *b, int i, int level)
     return i;
 }
 
-static int count_near(const struct build *b, int first, int level, int *further)
+static int count_linked(const struct build *b, int first, int level, int *further)
 {
     int count = 0;
 
@@ -146,14 +146,14 @@ static void add_gpu(struct build *b, int i)
     struct xml_node *parent = add_above(b, g->busid, b->gpu[i].cpu, &known);
     if (!known) {
         int first = first_of(b, i, TOPO_NVML_SWITCHES),
-            near = first_of(b, i, TOPO_NVML_ONE_SWITCH);
-        struct gpu *upper = &b->gpu[first], *lower = &b->gpu[near];
+            linked = first_of(b, i, TOPO_NVML_ONE_SWITCH);
+        struct gpu *upper = &b->gpu[first], *lower = &b->gpu[linked];
         int further = 0, ignored = 0;
 
-        count_near(b, first, TOPO_NVML_SWITCHES, &further);
+        count_linked(b, first, TOPO_NVML_SWITCHES, &further);
         if (further && !upper->upper)
             upper->upper = add_hidden(b, upper->cpu);
-        if (count_near(b, near, TOPO_NVML_ONE_SWITCH, &ignored) > 1 && !lower->lower)
+        if (count_linked(b, linked, TOPO_NVML_ONE_SWITCH, &ignored) > 1 && !lower->lower)
             lower->lower = add_hidden(b, upper->upper ? upper->upper : lower->cpu);
         parent = lower->lower ? lower->lower : upper->upper ? upper->upper : b->gpu[i].cpu;
     }

@@ -80,7 +80,7 @@ void topo_sysfs_link(const char *root, const char *busid, const char *which, dou
 enum { TOPO_SYSFS_CPUS = 8192 };
 int topo_sysfs_list(const char *line, unsigned char in[TOPO_SYSFS_CPUS]);
 /* The list of processors that this process may run on, "" where unknown. */
-void topo_sysfs_allowed(const char *root, char *list, size_t room);
+void topo_sysfs_allowed(const char *root, char *list, size_t space);
 /* Sets the kernel's facts of a PCI device: class, ids, link; facts that it lacks stay. */
 void topo_sysfs_pci(const char *root, struct topo_pci *pci);
 int topo_sysfs_numa(const char *root, const char *busid);    /* -1 unknown */
@@ -88,7 +88,7 @@ void topo_sysfs_cpu(const char *root, struct topo_cpu *cpu); /* arch, vendor, fa
 int topo_sysfs_nodes(const char *root); /* NUMA nodes of the machine, 0 unknown */
 /* The kernel's number of a processor's family as NCCL writes it. */
 int topo_nccl_family(int family);
-void topo_sysfs_host(const char *root, char *host, size_t room);
+void topo_sysfs_host(const char *root, char *host, size_t space);
 /* Ports of network devices that RDMA knows and that are up, by name. */
 struct topo_sysfs_port {
     char name[64], busid[20];

@@ -35,7 +35,7 @@ struct column {
 struct smi {
     struct topo_machine *m;
     struct column *column; /* [columns], owned */
-    size_t room;
+    size_t space;
     int columns, line, rows;
     int *cell; /* [columns][columns], owned: NVLinks, 0 for another way, or: */
     struct err *err;
@@ -80,7 +80,7 @@ static int add_column(struct smi *s, const char *name)
     if (s->columns == COLUMNS_MAX)
         return FAIL(s, "has more than %d columns", COLUMNS_MAX);
     snprintf(c.name, sizeof c.name, "%s", name);
-    s->column = mem_grow(s->column, &s->room, (size_t)s->columns + 1, sizeof *s->column);
+    s->column = mem_grow(s->column, &s->space, (size_t)s->columns + 1, sizeof *s->column);
     s->column[s->columns++] = c;
     return 0;
 }
@@ -219,7 +219,7 @@ static int build_machine(struct smi *s)
         }
         gpu++;
     }
-    topo_machine_near(m);
+    topo_machine_linked(m);
     return 0;
 }
 

@@ -123,20 +123,20 @@ static void paint_ranks(struct draw *d, int k, double x, double y)
 static void paint_port(struct draw *d, int k, double x, double y, const char *way, double Bps)
 {
     int slow = Bps < topo_slow_Bps(d->t, k, d->usual_Bps);
-    double room = 76, long_ = room * Bps / d->most_Bps;
+    double space = 76, long_ = space * Bps / d->most_Bps;
     struct units u;
 
     svg_text(&d->s, x, y + 8, &SMALL, way);
-    paint_box(d, x + 22, y, room, 9, PALE);
+    paint_box(d, x + 22, y, space, 9, PALE);
     paint_box(d, x + 22, y, long_, 9, slow ? SLOW : colour_of(1));
     paint_rate(d, x + CARD_W - 2 * 8, y + 8, SVG_END, slow, units_rate(&u, Bps));
 }
 
-static void tip_of(const struct topo *t, int k, char *text, size_t room)
+static void tip_of(const struct topo *t, int k, char *text, size_t space)
 {
     struct units a, b;
 
-    snprintf(text, room, "group %d%s%.80s, %d ranks, %s out, %s in", k,
+    snprintf(text, space, "group %d%s%.80s, %d ranks, %s out, %s in", k,
              t->host[k][0] ? " on " : "", t->host[k], t->groups.members[k],
              units_rate(&a, t->port[k].out_Bps), units_rate(&b, t->port[k].in_Bps));
 }
@@ -216,7 +216,7 @@ static struct size lay_unit(struct draw *d, int l, int from, int to, double x, d
 {
     int is_grid = l == 1 && d->tiles;
     double gap = is_grid ? TILE_GAP : GAP, row_gap = is_grid ? TILE_GAP : GAP + 4;
-    double lead = is_grid ? 0 : RAIL + STUB, room = most_w - 2 * PAD, before = 0;
+    double lead = is_grid ? 0 : RAIL + STUB, space = most_w - 2 * PAD, before = 0;
     struct size all = {0, HEAD}, c;
 
     if (l == 0 && paint)
@@ -230,8 +230,8 @@ static struct size lay_unit(struct draw *d, int l, int from, int to, double x, d
     for (int i = from, end; i < to; i = end) {
         double w = 0, h = 0, top = y + all.h, at = x + PAD;
         for (end = i; end < to; end = child_end(d, l, end, to)) {
-            c = lay_unit(d, l - 1, end, child_end(d, l, end, to), 0, 0, room, 0);
-            if (end > i && w + gap + c.w > room)
+            c = lay_unit(d, l - 1, end, child_end(d, l, end, to), 0, 0, space, 0);
+            if (end > i && w + gap + c.w > space)
                 break;
             w += (end > i ? gap : 0) + c.w;
             h = fmax(h, c.h);
@@ -249,7 +249,7 @@ static struct size lay_unit(struct draw *d, int l, int from, int to, double x, d
         for (int k = i; k < end; k = child_end(d, l, k, to)) {
             if (lead > 0)
                 paint_stub(d, l, k, at + 20, top + RAIL);
-            c = lay_unit(d, l - 1, k, child_end(d, l, k, to), at, top + lead, room, 1);
+            c = lay_unit(d, l - 1, k, child_end(d, l, k, to), at, top + lead, space, 1);
             at += c.w + gap;
         }
         before = top;
@@ -343,9 +343,9 @@ void topo_print_svg(const struct topo *t, FILE *out)
     const struct svg_look look[] = {
         {.name = foot, .fill = svg_tint(SLOW, 1)},
         {.name = "rates are payload, each way; 1 GB/s is 1e9 bytes per second"}};
-    double room = (count < WIDE_FROM ? WIDTH : WIDE) - 2 * SVG_MARGIN;
+    double space = (count < WIDE_FROM ? WIDTH : WIDE) - 2 * SVG_MARGIN;
     double head = svg_head(NULL, shape, note), y = lay_levels(&d, head, 0) + LINE;
-    struct size all = lay_unit(&d, top, 0, count, 0, 0, room, 0);
+    struct size all = lay_unit(&d, top, 0, count, 0, 0, space, 0);
     int drawn = all.h < HIGH_MOST;
     if (!drawn)
         all = (struct size){0, LINE};
@@ -354,7 +354,7 @@ void topo_print_svg(const struct topo *t, FILE *out)
     svg_head(&d.s, shape, note);
     lay_levels(&d, head, 1);
     if (drawn)
-        lay_unit(&d, top, 0, count, SVG_MARGIN, y, room, 1);
+        lay_unit(&d, top, 0, count, SVG_MARGIN, y, space, 1);
     else
         svg_text(&d.s, SVG_MARGIN, y, &(struct svg_font){.size = 11},
                  "the groups are too many to be drawn");

@@ -25,9 +25,9 @@
 enum { FILE_BYTES = 1 << 20 }; /* /proc/cpuinfo of 500 processors has that much: cut there */
 
 /* The first line of a small file; "" where there is none. */
-static void read_line(char *line, size_t room, const char *fmt, ...)
+static void read_line(char *line, size_t space, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-static void read_line(char *line, size_t room, const char *fmt, ...)
+static void read_line(char *line, size_t space, const char *fmt, ...)
 {
     char path[PATH_MAX];
     va_list ap;
@@ -35,7 +35,7 @@ static void read_line(char *line, size_t room, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(path, sizeof path, fmt, ap);
     va_end(ap);
-    io_line(path, line, room);
+    io_line(path, line, space);
 }
 
 /* "0000:1b:00.0", also with a domain of more digits. */
@@ -130,9 +130,9 @@ int topo_sysfs_numa(const char *root, const char *busid)
     return num_i64(line, 0, 4095, &node, &ignored) ? -1 : (int)node;
 }
 
-void topo_sysfs_host(const char *root, char *host, size_t room)
+void topo_sysfs_host(const char *root, char *host, size_t space)
 {
-    read_line(host, room, "%s/proc/sys/kernel/hostname", root);
+    read_line(host, space, "%s/proc/sys/kernel/hostname", root);
     for (const char *p = host; *p; p++)
         if ((unsigned char)*p <= 0x20 || *p == 0x7f)
             host[0] = 0;
@@ -168,7 +168,7 @@ int topo_sysfs_nodes(const char *root)
 }
 
 /* The value behind "NAME\t: " where a line begins so; "" where none does. */
-static void find_value(const char *text, const char *name, char *value, size_t room)
+static void find_value(const char *text, const char *name, char *value, size_t space)
 {
     size_t n = strlen(name);
 
@@ -181,7 +181,7 @@ static void find_value(const char *text, const char *name, char *value, size_t r
         if (*p != ':')
             continue;
         p += 1 + strspn(p + 1, " \t");
-        snprintf(value, room, "%.*s", (int)strcspn(p, "\n"), p);
+        snprintf(value, space, "%.*s", (int)strcspn(p, "\n"), p);
         return;
     }
 }
@@ -200,11 +200,11 @@ static char *read_text(const char *root, const char *file)
     return text;
 }
 
-void topo_sysfs_allowed(const char *root, char *list, size_t room)
+void topo_sysfs_allowed(const char *root, char *list, size_t space)
 {
     char *text = read_text(root, "proc/self/status");
 
-    find_value(text, "Cpus_allowed_list", list, room);
+    find_value(text, "Cpus_allowed_list", list, space);
     mem_free(text);
 }
 
@@ -276,7 +276,7 @@ int topo_sysfs_ports(const char *root, struct topo_sysfs_port **ports)
     char path[PATH_MAX];
     struct io_names all;
     struct err none;
-    size_t room = 0;
+    size_t space = 0;
     int count = 0;
 
     *ports = NULL;
@@ -288,7 +288,7 @@ int topo_sysfs_ports(const char *root, struct topo_sysfs_port **ports)
         snprintf(p.name, sizeof p.name, "%.63s", name);
         if (name[0] == '.' || count == MOST || !read_port(root, &p))
             continue;
-        *ports = mem_grow(*ports, &room, (size_t)count + 1, sizeof **ports);
+        *ports = mem_grow(*ports, &space, (size_t)count + 1, sizeof **ports);
         (*ports)[count++] = p;
     }
     io_names_free(&all);

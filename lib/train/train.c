@@ -247,7 +247,7 @@ static int change_masks(struct train *t, struct err *err)
     if (!(t->plan.model.sparse.share > 0) || t->step >= steps ||
         !model_sparse_due(&t->plan.model.sparse, t->step, steps))
         return 0;
-    return train_save_settle(t, err) || engine_change(t->engine, change_unit, t, err) ? -1 : 0;
+    return train_save_wait(t, err) || engine_change(t->engine, change_unit, t, err) ? -1 : 0;
 }
 
 /*
@@ -296,7 +296,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         return -1;
     double start = tick_now_s();
     train_save_local(t);
-    if (t->near && t->step % (int64_t)t->settings.local_every == 0)
+    if (t->local_saver && t->step % (int64_t)t->settings.local_every == 0)
         t->save_s = tick_now_s() - start;
     if (!(report.flags & TRAIN_SAVE) && !(every && t->step % every == 0))
         return 0;
@@ -443,7 +443,7 @@ static int open_run(struct train *t, struct err *err)
 {
     int dry = t->run->dry;
 
-    if ((!dry && rank_0(t, train_folder_settle, err)) || read_inputs(t, err) ||
+    if ((!dry && rank_0(t, train_folder_finish, err)) || read_inputs(t, err) ||
         train_device_open(t, err) || world_agree(t->world, train_easy_open(t, err), err) ||
         rank_0(t, dry ? train_folder_check : train_folder_open, err) || open_engines(t, err) ||
         train_local_open(t, err) || train_start_weights(t, err) || train_easy_start(t, err) ||
@@ -464,7 +464,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
                       .run = run,
                       .home = run->out,
                       .lock = -1,
-                      .anew = {.fd = -1},
+                      .replacement = {.fd = -1},
                       .old_lock = -1,
                       .available = world_available_bytes(),
                       .split_before = -1,
@@ -480,7 +480,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
         rc = train_summary_dry(&t, err);
         goto done;
     }
-    if (train_trace_open(&t, err) || audit_engines(&t, err) || train_anew_begin(&t, err) ||
+    if (train_trace_open(&t, err) || audit_engines(&t, err) || train_replace_begin(&t, err) ||
         train_local_begin(&t, err) || rank_0(&t, train_log_open, err) ||
         rank_0(&t, train_folder_begin, err))
         goto done;

@@ -203,7 +203,7 @@ int train_easy_step(struct train *t, struct err *err)
     if (!t->easy || t->step != t->easy->at)
         return 0;
     /* Finishes the save in progress first: it has the losses that are replaced. */
-    if (train_save_settle(t, err) || train_easy_save(t, err))
+    if (train_save_wait(t, err) || train_easy_save(t, err))
         return -1;
     drop(t);
     return 0;

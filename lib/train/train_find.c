@@ -239,7 +239,7 @@ static int read_file(const struct train_source *s, struct io_kept *open, int fil
 }
 
 /* For other hosts: file, copy, offset, bytes. */
-static int answer(void *arg, const int64_t what[WORLD_ASK], void *to, int64_t *bytes,
+static int answer(void *arg, const int64_t what[WORLD_REQUEST], void *to, int64_t *bytes,
                   struct err *err)
 {
     struct train_source *s = arg;
@@ -255,8 +255,8 @@ static int ask_host(struct train_source *s, int host, const struct ckpt_block *b
     int rank = groups_rank(&w->groups, host, w->rank % w->groups.members[host]);
     int64_t bytes = 0;
 
-    return world_ask(s->service, rank, (int64_t[]){b->file, k, b->offset, b->bytes}, out,
-                     b->bytes, &bytes, err);
+    return world_request(s->service, rank, (int64_t[]){b->file, k, b->offset, b->bytes}, out,
+                         b->bytes, &bytes, err);
 }
 
 static int read_shared(struct train_source *s, const struct ckpt_block *b, void *out,
@@ -279,12 +279,13 @@ static int fetch(void *arg, const struct ckpt_block *b, int attempt, void *out, 
     int each = 1 + s->c->copies, own = w->groups.group_of[w->rank];
     const int *host = &s->host[b->file * each];
 
-    for (int near = 1; near >= 0; near--)
+    for (int local_saver = 1; local_saver >= 0; local_saver--)
         for (int k = 0; k < each; k++) {
-            if (host[k] < 0 || (host[k] == own) != near || attempt-- > 0)
+            if (host[k] < 0 || (host[k] == own) != local_saver || attempt-- > 0)
                 continue;
-            return near ? read_file(s, &s->open, b->file, k, b->offset, b->bytes, out, err)
-                        : ask_host(s, host[k], b, k, out, err);
+            return local_saver
+                       ? read_file(s, &s->open, b->file, k, b->offset, b->bytes, out, err)
+                       : ask_host(s, host[k], b, k, out, err);
         }
     if (s->has_shared && attempt == 0)
         return read_shared(s, b, out, err);

@@ -88,9 +88,9 @@ char *train_folder_real(const char *out)
     return name;
 }
 
-int train_folder_settle(struct train *t, struct err *err)
+int train_folder_finish(struct train *t, struct err *err)
 {
-    return check_owner(t->run->out, err) || train_anew_settle(t, err) ? -1 : 0;
+    return check_owner(t->run->out, err) || train_replace_finish(t, err) ? -1 : 0;
 }
 
 static void remove_made(const char *path, int n)
@@ -378,7 +378,7 @@ void train_folder_close(struct train *t, struct err *why)
         remove_made(t->run->out, t->made);
     else if (!why && t->stuck.code != ERR_NONE)
         train_print(t, "%s: the next run tries again", t->stuck.text);
-    train_anew_close(t, why);
+    train_replace_close(t, why);
     if (t->lock >= 0)
         close(t->lock);
     mem_free(t->stop);

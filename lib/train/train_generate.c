@@ -89,19 +89,20 @@ static int read_weights(struct writer *w, const char *from, FILE *talk, struct e
     w->unit = mem_new((size_t)w->model->units, sizeof *w->unit);
     for (int u = 0; rc == 0 && u < w->model->units; u++) {
         struct range all = {0, w->model->unit[u].elems};
-        void *room = NULL;
-        rc = mem_data(all.hi * (int64_t)sizeof(float), "the model's weights", &room, err);
-        w->unit[u] = room;
+        void *space = NULL;
+        rc = mem_data(all.hi * (int64_t)sizeof(float), "the model's weights", &space, err);
+        w->unit[u] = space;
         if (rc == 0)
             rc = states_read(&states, u, 0, all, w->unit[u], err);
     }
-    if (rc == 0 && talk && ckpt_healed_print(&w->weights.ckpt.healed, from, text, sizeof text))
+    if (rc == 0 && talk &&
+        ckpt_repaired_print(&w->weights.ckpt.repaired, from, text, sizeof text))
         fprintf(talk, "paro-train: %s\n", text);
     return rc;
 }
 
 /* A net of at least so many positions, if the one at hand has fewer. */
-static int make_room(struct writer *w, int64_t seq, struct err *err)
+static int make_space(struct writer *w, int64_t seq, struct err *err)
 {
     struct net_options o = {.kern = &w->kern, .batch = 1, .seq = WINDOW, .forward_only = 1};
 
@@ -178,7 +179,7 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
         w->known = 0;
     }
     int64_t seen = w->tokens - w->first;
-    if (make_room(w, seen, err))
+    if (make_space(w, seen, err))
         return -1;
     while (w->known < seen) { /* positions after the text are room, and zero */
         int64_t end = w->known + w->net.rows < seen ? w->known + w->net.rows : seen;
@@ -203,7 +204,7 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
 struct ids {     /* of a conversation */
     int32_t *id; /* [count], owned */
     int64_t count;
-    size_t room;
+    size_t space;
 };
 
 static int take_ids(void *arg, const int32_t *ids, int64_t count, int trained, struct err *err)
@@ -212,7 +213,7 @@ static int take_ids(void *arg, const int32_t *ids, int64_t count, int trained, s
 
     (void)trained;
     (void)err;
-    all->id = mem_grow(all->id, &all->room, (size_t)(all->count + count), sizeof *all->id);
+    all->id = mem_grow(all->id, &all->space, (size_t)(all->count + count), sizeof *all->id);
     memcpy(all->id + all->count, ids, (size_t)count * sizeof *ids);
     all->count += count;
     return 0;
@@ -254,8 +255,8 @@ static int encode_prompt(struct writer *w, const struct train_prompt *p, int64_t
         return -1;
     }
     /* A net reads up to twice the text, and no less than it has positions at first. */
-    int64_t room = 2 * (count + w->most) + WINDOW + 1;
-    int rc = mem_data(room * (int64_t)sizeof *w->token, "the text's tokens", &tokens, err);
+    int64_t space = 2 * (count + w->most) + WINDOW + 1;
+    int rc = mem_data(space * (int64_t)sizeof *w->token, "the text's tokens", &tokens, err);
     w->token = tokens;
     for (; rc == 0 && w->tokens < count; w->tokens++) {
         int64_t i = w->tokens;

@@ -91,7 +91,7 @@ static void place_all(struct train_images *s)
 
 void train_images_add(struct train_images *s, int rank, int k)
 {
-    s->image = mem_grow(s->image, &s->room, (size_t)s->images + 1, sizeof *s->image);
+    s->image = mem_grow(s->image, &s->space, (size_t)s->images + 1, sizeof *s->image);
     s->image[s->images++] = (struct train_image){.set = s, .rank = rank, .k = k};
 }
 

@@ -34,7 +34,7 @@ struct train_images {
     const struct ckpt_shape *shape; /* borrowed */
     struct train_image *image;      /* [images], owned; the first is this rank's own */
     int images;
-    size_t room;
+    size_t space;
     struct arena arena;
     struct world_parcel *parcel; /* owned: what this rank is sent and sends of copies */
     int parcels;

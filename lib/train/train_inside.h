@@ -47,14 +47,14 @@ struct train {
     FILE *log;                     /* rank 0: the file, or NULL where `lines` is the log */
     int lines;                     /* printed so far */
     int lock;                      /* rank 0: of the folder that is written; -1: none */
-    int old_lock;       /* rank 0: with force, of run->out until the new one is there; -1 */
-    const char *home;   /* the folder that this run writes to: run->out, anew.temp, anew.path */
-    struct io_out anew; /* with force: the folder that takes the place of run->out */
-    int new, made;      /* rank 0: the folder was empty; folders of its path that were absent */
-    char *kept;         /* rank 0, owned: the log of a failed run that was begun anew */
-    struct err stuck;   /* rank 0: what could not be removed; ERR_NONE: nothing */
-    char *stop, *save;  /* rank 0: the paths of STOP and SAVE */
-    int64_t flags; /* enum train_flag, as this rank sends them in the step's own exchange */
+    int old_lock;     /* rank 0: with force, of run->out until the new one is there; -1 */
+    const char *home; /* the folder that this run writes to: run->out, anew.temp, anew.path */
+    struct io_out replacement; /* with force: the folder that takes the place of run->out */
+    int new, made;     /* rank 0: the folder was empty; folders of its path that were absent */
+    char *kept;        /* rank 0, owned: the log of a failed run that was begun anew */
+    struct err stuck;  /* rank 0: what could not be removed; ERR_NONE: nothing */
+    char *stop, *save; /* rank 0: the paths of STOP and SAVE */
+    int64_t flags;     /* enum train_flag, as this rank sends them in the step's own exchange */
     struct err failure;   /* the error that TRAIN_FAILED stands for */
     struct err unlogged;  /* rank 0: why a step could not be logged; ERR_NONE: all are */
     int64_t step, tokens; /* done */
@@ -69,14 +69,14 @@ struct train {
     int differs;          /* states that are compared differ */
     enum dtype stored;    /* of the params in checkpoints: that of the weights it began with */
     struct carry carry;   /* rank 0: to every checkpoint */
-    struct train_saver *saver, *near; /* near: of local checkpoints; NULL: none */
-    struct train_local *local;        /* owned; NULL: no --local-save */
-    struct train_easy *easy;          /* NULL: no --drop-easy */
-    struct meter *meter;              /* NULL: none */
-    int64_t trace_step;               /* 0: none */
-    int tracing;                      /* events are kept, or were */
-    double eval_loss, eval_s;         /* of the step that is done: train_eval */
-    double eval_bits;                 /* per byte of text; NAN: not known */
+    struct train_saver *saver, *local_saver; /* near: of local checkpoints; NULL: none */
+    struct train_local *local;               /* owned; NULL: no --local-save */
+    struct train_easy *easy;                 /* NULL: no --drop-easy */
+    struct meter *meter;                     /* NULL: none */
+    int64_t trace_step;                      /* 0: none */
+    int tracing;                             /* events are kept, or were */
+    double eval_loss, eval_s;                /* of the step that is done: train_eval */
+    double eval_bits;                        /* per byte of text; NAN: not known */
     double save_s; /* the run stood still for a checkpoint since the last step; NAN: for none */
     double path_s; /* the critical path of that step on rank 0; NAN: not known */
     int64_t skipped;                 /* steps in a row, up to the last one */
@@ -93,7 +93,7 @@ struct train {
 
 /* train_folder.c: the run's folder; of rank 0. */
 /* Before anything in it is read: checks its owner, finishes or removes what --force left. */
-int train_folder_settle(struct train *t, struct err *err);
+int train_folder_finish(struct train *t, struct err *err);
 /* Makes and locks it; one that has a run, or is no run's, is refused. */
 int train_folder_open(struct train *t, struct err *err);
 /* The same checks, without making or locking anything. */
@@ -134,16 +134,16 @@ int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *
 void train_folder_close(struct train *t, struct err *why);
 
 /*
- * train_anew.c: a new run in an old one's folder (--force).  settle: what such a run left that
- * was killed is finished or removed, but for its log; of rank 0, before anything is read.
+ * train_replace.c: a new run in an old one's folder (--force).  settle: what such a run left
+ * that was killed is finished or removed, but for its log; of rank 0, before anything is read.
  * begin: where there is an old one, home is a new folder (collective).  end: the new run's
  * checkpoint `step` is there, and its folder takes the old one's place.  close: of one that
  * came to none the log is kept, and `why` (NULL: it ends well) says where.
  */
-int train_anew_settle(struct train *t, struct err *err);
-int train_anew_begin(struct train *t, struct err *err);
-int train_anew_end(struct train *t, const char *step, struct err *err);
-void train_anew_close(struct train *t, struct err *why);
+int train_replace_finish(struct train *t, struct err *err);
+int train_replace_begin(struct train *t, struct err *err);
+int train_replace_end(struct train *t, const char *step, struct err *err);
+void train_replace_close(struct train *t, struct err *why);
 
 /*
  * train_save.c: checkpoints that are written while the run continues.  All but flag and advance
@@ -158,7 +158,7 @@ int train_save_advance(struct train *t, int64_t flags, struct err *err);
 /* A local checkpoint begins, if one is due and none is being written. */
 void train_save_local(struct train *t);
 /* All that is in flight is there. */
-int train_save_settle(struct train *t, struct err *err);
+int train_save_wait(struct train *t, struct err *err);
 /* The end of a run: all that is in flight is there, and one of the last step. */
 int train_save_finish(struct train *t, struct err *err);
 int64_t train_save_bytes(const struct train *t); /* of the copy */

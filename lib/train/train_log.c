@@ -22,11 +22,11 @@
 static int find_end(struct train *t, FILE *f, const char *path, off_t *end, struct err *err)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t space = 0;
     int rc = 0, at = 0;
 
     *end = 0;
-    for (ssize_t n; (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n'; *end += n) {
+    for (ssize_t n; (n = getline(&line, &space, f)) > 0 && line[n - 1] == '\n'; *end += n) {
         static const char first[] = "{\"step\":";
         char *after = NULL;
         at++;
@@ -34,7 +34,7 @@ static int find_end(struct train *t, FILE *f, const char *path, off_t *end, stru
             int64_t step = strtoll(line + sizeof first - 1, &after, 10);
             if (*after == ',' && step > t->step) {
                 t->lost = step - t->step;
-                for (ssize_t more; (more = getline(&line, &room, f)) > 0;)
+                for (ssize_t more; (more = getline(&line, &space, f)) > 0;)
                     t->lost += line[more - 1] == '\n';
                 break;
             }

@@ -97,9 +97,9 @@ static void measure_axis(struct picture *p)
             r->validated += isfinite(l->v[PLAN_EVAL_LOSS][k]) != 0;
         }
     }
-    double room = fmax(0.01 * (p->hi - p->lo), 0.5);
-    p->lo = fmax(0, p->lo - room);
-    p->hi = fmax(p->hi + room, p->lo + 10); /* ticks at whole steps */
+    double space = fmax(0.01 * (p->hi - p->lo), 0.5);
+    p->lo = fmax(0, p->lo - space);
+    p->hi = fmax(p->hi + space, p->lo + 10); /* ticks at whole steps */
     p->pixel = (p->hi - p->lo) / PIXELS;
     p->half = most >= SMOOTH_FROM ? most / SMOOTH_FROM : 0;
 }

@@ -16,7 +16,7 @@
 #include "base/tick.h"
 #include "base/units.h"
 
-enum { STEPS = 64, ROOM = 200 }; /* STEPS: those that rates and the remaining time are of */
+enum { STEPS = 64, SPACE = 200 }; /* STEPS: those that rates and the remaining time are of */
 static const double EACH_S = 0.5;
 
 struct train_progress {
@@ -65,7 +65,7 @@ int train_progress_step(struct train *t, const struct engine_report *r)
 void train_progress_show(struct train *t, const struct engine_report *r)
 {
     struct train_progress *p = t->progress;
-    char text[ROOM] = "", share[32] = "";
+    char text[SPACE] = "", share[32] = "";
     double took_s[STEPS], sum_s = 0, tokens = 0;
     struct units rate;
 

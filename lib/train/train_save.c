@@ -167,8 +167,8 @@ static int publish_checkpoint(struct train_saver *s, struct err *err)
     else
         io_abandon(&s->dir);
     if (rc == 0)
-        rc = t->home == t->anew.temp ? train_anew_end(t, s->name, err)
-                                     : train_folder_point(t, s->name, err);
+        rc = t->home == t->replacement.temp ? train_replace_end(t, s->name, err)
+                                            : train_folder_point(t, s->name, err);
     if (rc == 0)
         rc = train_folder_prune(t, (int64_t)t->settings.keep, s->run.step, err);
     return rc;
@@ -339,7 +339,7 @@ static void next_phase(struct train_saver *s)
         s->phase = NONE;
     } else if (s->phase == PUBLISHING) {
         t->saved = s->run.step;
-        t->home = t->anew.path ? t->anew.path : t->run->out;
+        t->home = t->replacement.path ? t->replacement.path : t->run->out;
         s->phase = NONE;
     } else if (++s->phase == WRITING || t->world->rank == 0) {
         start_thread(s);
@@ -395,7 +395,7 @@ static int finish_phases(struct train_saver *s, struct err *err)
 
 int64_t train_save_flag(struct train *t)
 {
-    struct train_saver *both[] = {t->saver, t->near};
+    struct train_saver *both[] = {t->saver, t->local_saver};
     int64_t flags = 0;
 
     for (int i = 0; i < 2 && both[i]; i++) {
@@ -414,19 +414,19 @@ int64_t train_save_flag(struct train *t)
 
 int train_save_advance(struct train *t, int64_t flags, struct err *err)
 {
-    struct train_saver *s = t->saver, *near = t->near;
+    struct train_saver *s = t->saver, *local_saver = t->local_saver;
     struct err none; /* a failed rank has said so, and the run ends */
 
     if (s->phase != NONE && !(flags & TRAIN_BUSY)) {
         join_thread(s, &none);
         next_phase(s);
     }
-    if (!near || near->phase == NONE || (flags & TRAIN_LOCAL_BUSY))
+    if (!local_saver || local_saver->phase == NONE || (flags & TRAIN_LOCAL_BUSY))
         return 0;
-    join_thread(near, &none);
+    join_thread(local_saver, &none);
     if (flags & TRAIN_LOCAL_FAILED)
-        return give_up_local(near, err);
-    next_phase(near);
+        return give_up_local(local_saver, err);
+    next_phase(local_saver);
     return 0;
 }
 
@@ -447,7 +447,7 @@ int train_save_begin(struct train *t, struct err *err)
 
 void train_save_local(struct train *t)
 {
-    struct train_saver *s = t->near;
+    struct train_saver *s = t->local_saver;
     struct err err = {0};
 
     /* While the one before is being written this one is left out, on all ranks. */
@@ -455,14 +455,14 @@ void train_save_local(struct train *t)
         begin_checkpoint(s, train_images_take(&s->files, &err), &err);
 }
 
-int train_save_settle(struct train *t, struct err *err)
+int train_save_wait(struct train *t, struct err *err)
 {
-    return finish_phases(t->saver, err) || finish_phases(t->near, err) ? -1 : 0;
+    return finish_phases(t->saver, err) || finish_phases(t->local_saver, err) ? -1 : 0;
 }
 
 int train_save_finish(struct train *t, struct err *err)
 {
-    if (train_save_settle(t, err))
+    if (train_save_wait(t, err))
         return -1;
     if (t->saved != t->step) {
         if (train_easy_save(t, err))
@@ -534,7 +534,7 @@ static int open_local(struct train *t, struct err *err)
                     g->count == 2 ? "" : "s");
         copies = g->count - 1;
     }
-    struct train_saver *s = t->near = new_saver(t);
+    struct train_saver *s = t->local_saver = new_saver(t);
     s->local = t->local;
     s->shape.copies = copies;
     s->shape.apart = 1;
@@ -570,7 +570,7 @@ void train_save_still(struct train *t)
 
 int64_t train_save_bytes(const struct train *t)
 {
-    return t->saver->files.arena.used + (t->near ? t->near->files.arena.used : 0);
+    return t->saver->files.arena.used + (t->local_saver ? t->local_saver->files.arena.used : 0);
 }
 
 static void close_saver(struct train_saver *s)
@@ -594,7 +594,7 @@ void train_save_close(struct train *t)
 {
     if (t->saver)
         close_saver(t->saver);
-    if (t->near)
-        close_saver(t->near);
-    t->saver = t->near = NULL;
+    if (t->local_saver)
+        close_saver(t->local_saver);
+    t->saver = t->local_saver = NULL;
 }

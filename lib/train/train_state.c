@@ -21,7 +21,7 @@ struct start {
     struct weights weights;
     struct states states;
     char hash[33]; /* of the weights */
-    struct ckpt_healed healed;
+    struct ckpt_repaired repaired;
 };
 
 const char *train_given(const struct train_run *run)
@@ -247,19 +247,19 @@ static int load(struct start *s, struct err *err)
     for (size_t i = 0; rc == 0 && i < sizeof parts / sizeof *parts; i++)
         if (world_agree(s->train->world, parts[i].run(s, err), err))
             rc = parts[i].damage && is_damage(err) ? 1 : -1;
-    s->healed = s->weights.ckpt.healed;
+    s->repaired = s->weights.ckpt.repaired;
     weights_close(&s->weights);
     s->states = (struct states){0};
     return rc;
 }
 
 /* Reports once what any rank found damaged and read from copies. */
-static int report_healed(const struct start *s, struct err *err)
+static int report_repaired(const struct start *s, struct err *err)
 {
     struct train *t = s->train;
     int ranks = t->world->ranks;
-    struct ckpt_healed *all = mem_new((size_t)ranks, sizeof *all), sum = {0};
-    int rc = world_allgather(t->world, &s->healed, sizeof *all, all, err);
+    struct ckpt_repaired *all = mem_new((size_t)ranks, sizeof *all), sum = {0};
+    int rc = world_allgather(t->world, &s->repaired, sizeof *all, all, err);
     char text[1200];
 
     for (int r = 0; rc == 0 && r < ranks; r++) {
@@ -269,7 +269,7 @@ static int report_healed(const struct start *s, struct err *err)
         /* All read the same ones. */
         sum.files = all[r].files > sum.files ? all[r].files : sum.files;
     }
-    if (rc == 0 && ckpt_healed_print(&sum, t->start, text, sizeof text))
+    if (rc == 0 && ckpt_repaired_print(&sum, t->start, text, sizeof text))
         train_print(t, "%s", text);
     mem_free(all);
     return rc;
@@ -422,5 +422,5 @@ int train_start_weights(struct train *t, struct err *err)
     struct start s = {.train = t};
     int rc = world_agree(t->world, load_start(&s, err), err);
 
-    return rc == 0 && t->start ? report_healed(&s, err) : rc;
+    return rc == 0 && t->start ? report_repaired(&s, err) : rc;
 }

@@ -26,7 +26,7 @@ void train_print(const struct train *t, const char *fmt, ...)
 }
 
 /* "; learning rate of step 11: 3e-05 -> 0.000165": by the settings before and now. */
-static void print_change(const struct train *t, char *text, size_t room)
+static void print_change(const struct train *t, char *text, size_t space)
 {
     struct units before, now;
     int64_t next = t->step + 1;
@@ -37,7 +37,7 @@ static void print_change(const struct train *t, char *text, size_t room)
     units_plain(&before, train_lr(&t->was, next));
     units_plain(&now, train_lr(&t->settings, next));
     if (strcmp(before.text, now.text))
-        snprintf(text, room,
+        snprintf(text, space,
                  "; learning rate of step %" PRId64 ": %s by the old schedule -> %s", next,
                  before.text, now.text);
 }

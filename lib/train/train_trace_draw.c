@@ -62,14 +62,14 @@ static void add_rank(struct svg_timeline *pic, const struct picture *p, int rank
     }
 }
 
-static void tip_of(const void *of, const struct svg_bar *bar, char *text, size_t room)
+static void tip_of(const void *of, const struct svg_bar *bar, char *text, size_t space)
 {
     const struct picture *p = of;
     const struct train_trace *t = p->trace;
     int row = (int)(bar->item / p->bars);
     if (row < p->top) {
-        int n = snprintf(text, room, "predicted: ");
-        plan_timeline_tip(t->predicted, &t->plan->model, bar, text + n, room - (size_t)n);
+        int n = snprintf(text, space, "predicted: ");
+        plan_timeline_tip(t->predicted, &t->plan->model, bar, text + n, space - (size_t)n);
         return;
     }
     int rank = p->drawn[row - p->top];
@@ -91,16 +91,16 @@ static void tip_of(const void *of, const struct svg_bar *bar, char *text, size_t
         train_trace_name(t, v->wait, 1, cause);
         snprintf(more, sizeof more, " for %s", cause);
     }
-    snprintf(text, room, "rank %d: %s%s, %s, starts at %s", rank, name, more,
+    snprintf(text, space, "rank %d: %s%s, %s, starts at %s", rank, name, more,
              units_time(&took, bar->end_s - bar->start_s), units_time(&from, bar->start_s));
 }
 
 /* On the step, its path, the predicted step, and the ranks that are drawn. */
-static void put_note(const struct train_trace *t, int drawn, char *text, size_t room)
+static void put_note(const struct train_trace *t, int drawn, char *text, size_t space)
 {
     const struct train_trace_rank *r = &t->rank[t->slowest];
     const struct plan_timeline *p = t->predicted;
-    FILE *f = fmemopen(text, room, "w");
+    FILE *f = fmemopen(text, space, "w");
     struct units u[4];
 
     mem_have(f, "a note");

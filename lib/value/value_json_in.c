@@ -58,7 +58,7 @@ int jin_item(struct jin *j, char close, int *count)
 
 static void append(struct jin *j, const char *bytes, int n)
 {
-    j->word = mem_grow(j->word, &j->word_room, (size_t)(j->word_bytes + n), 1);
+    j->word = mem_grow(j->word, &j->word_space, (size_t)(j->word_bytes + n), 1);
     memcpy(j->word + j->word_bytes, bytes, (size_t)n);
     j->word_bytes += n;
 }

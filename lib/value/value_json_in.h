@@ -31,7 +31,7 @@ struct jin {
     const char *wrong; /* "'{'", "a text", ...; NULL: all is well */
     char *word;        /* the last text, decoded, a 0 behind it; owned */
     int64_t word_bytes;
-    size_t word_room;
+    size_t word_space;
 };
 
 char jin_next(struct jin *j); /* the byte with which the next token begins; 0 at the end */

@@ -14,7 +14,7 @@ enum { KEYS_BYTES = 1024, WORD_MOST = 255 };
 /* Whether it is an int, or a list of them. */
 static int is_int(const struct record *f)
 {
-    return f->room == sizeof(int) * (size_t)(f->each ? f->each * f->numbers : 1);
+    return f->space == sizeof(int) * (size_t)(f->each ? f->each * f->numbers : 1);
 }
 
 static int64_t whole_at(const struct record *f, const void *at, int i)
@@ -108,7 +108,7 @@ static int read_text(const struct record *f, const struct tree *t, const struct 
                      char *at, struct err *err)
 {
     if (f->lo > 0 || !n->text || n->text[0])
-        return tree_word(t, n, at, f->room, err);
+        return tree_word(t, n, at, f->space, err);
     at[0] = 0;
     return 0;
 }

@@ -50,7 +50,7 @@ enum {
 struct record {
     const char *key;
     enum record_type type;
-    size_t at, room;
+    size_t at, space;
     int flags;
     int64_t lo, hi;     /* of whole numbers; of a text the least bytes are lo */
     double least, most; /* of reals */
@@ -73,7 +73,7 @@ struct record {
 #define RECORD(type_, struct_, member_, key_, ...)                                             \
     {                                                                                          \
         .key = (key_), .type = RECORD_##type_, .at = offsetof(struct_, member_),               \
-        .room = sizeof((struct_ *)0)->member_, __VA_ARGS__                                     \
+        .space = sizeof((struct_ *)0)->member_, __VA_ARGS__                                    \
     }
 #define RECORD_INT(struct_, member_, key_, lo_, hi_, ...)                                      \
     RECORD(WHOLE, struct_, member_, key_, .lo = (lo_), .hi = (hi_), __VA_ARGS__)

@@ -123,20 +123,21 @@ static int next_key(const char **keys, char key[64], int *optional)
 static int fail_unknown(const struct tree *t, const struct tree_node *n, const char *keys,
                         struct err *err)
 {
-    char key[64], near[64] = "", list[400] = "";
+    char key[64], closest[64] = "", list[400] = "";
     int least = 3, optional; /* two slips of the finger */
 
     while (next_key(&keys, key, &optional)) {
         int d = strcasecmp(key, n->key) ? edit_distance(key, n->key) : 0;
         size_t used = strlen(list);
         if (d < least && d < (int)strlen(key)) {
-            memcpy(near, key, sizeof near);
+            memcpy(closest, key, sizeof closest);
             least = d;
         }
         snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", key);
     }
-    return near[0] ? tree_fail(t, n, NULL, err, "is an unknown key, did you mean '%s'?", near)
-                   : tree_fail(t, n, NULL, err, "is an unknown key, expected one of: %s", list);
+    return closest[0]
+               ? tree_fail(t, n, NULL, err, "is an unknown key, did you mean '%s'?", closest)
+               : tree_fail(t, n, NULL, err, "is an unknown key, expected one of: %s", list);
 }
 
 static int fail_kind(const struct tree *t, const struct tree_node *n, const char *expected,
@@ -342,19 +343,19 @@ int tree_bytes(const struct tree *t, const struct tree_node *n, const char **out
     return 0;
 }
 
-int tree_word(const struct tree *t, const struct tree_node *n, char *out, size_t room,
+int tree_word(const struct tree *t, const struct tree_node *n, char *out, size_t space,
               struct err *err)
 {
     const char *text = NULL;
 
     if (!n)
         return 0;
-    if (tree_text(t, n, 1, room - 1, &text, err))
+    if (tree_text(t, n, 1, space - 1, &text, err))
         return -1;
     for (const char *p = text; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             return tree_fail(t, n, NULL, err, "has a control character in it, expected text");
-    snprintf(out, room, "%s", text);
+    snprintf(out, space, "%s", text);
     return 0;
 }
 

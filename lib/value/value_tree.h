@@ -106,7 +106,7 @@ int tree_text(const struct tree *t, const struct tree_node *n, size_t least, siz
 int tree_bytes(const struct tree *t, const struct tree_node *n, const char **out,
                int64_t *bytes, struct err *err);
 /* A text that is not empty and has no control characters, copied into out[room]. */
-int tree_word(const struct tree *t, const struct tree_node *n, char *out, size_t room,
+int tree_word(const struct tree *t, const struct tree_node *n, char *out, size_t space,
               struct err *err);
 /* Strict numbers (base/num.h); where hi is above 2^31 a whole one may have an exponent. */
 int tree_i64(const struct tree *t, const struct tree_node *n, int64_t lo, int64_t hi,

@@ -19,7 +19,7 @@
 
 struct tree_part {
     struct tree_part *next;
-    size_t used, room;
+    size_t used, space;
     char bytes[];
 };
 
@@ -29,11 +29,11 @@ static void *take(struct tree *t, size_t bytes, size_t align)
     struct tree_part *p = t->parts;
     size_t at = p ? (p->used + align - 1) / align * align : 0;
 
-    if (!p || at + bytes > p->room) {
-        size_t room = !p ? 1 << 10 : p->room < 1 << 20 ? 2 * p->room : p->room;
-        room = room < bytes ? bytes : room;
-        t->parts = mem_new(1, sizeof *p + room);
-        *t->parts = (struct tree_part){.next = p, .room = room};
+    if (!p || at + bytes > p->space) {
+        size_t space = !p ? 1 << 10 : p->space < 1 << 20 ? 2 * p->space : p->space;
+        space = space < bytes ? bytes : space;
+        t->parts = mem_new(1, sizeof *p + space);
+        *t->parts = (struct tree_part){.next = p, .space = space};
         p = t->parts;
         at = 0;
     }

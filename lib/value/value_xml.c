@@ -34,7 +34,7 @@ struct xml_node *xml_add(struct xml *x, struct xml_node *parent, const char *nam
 
 static void add_attr(struct xml_node *n, const char *name, const char *value)
 {
-    n->attr = mem_grow(n->attr, &n->attr_room, (size_t)n->attrs + 1, sizeof *n->attr);
+    n->attr = mem_grow(n->attr, &n->attr_space, (size_t)n->attrs + 1, sizeof *n->attr);
     n->attr[n->attrs++] = (struct xml_attr){mem_dup(name), mem_dup(value)};
 }
 
@@ -55,7 +55,7 @@ struct parse {
     struct xml *x;
     XML_Parser parser;
     struct xml_node *open; /* the innermost element that is open */
-    size_t text_bytes, text_room;
+    size_t text_bytes, text_space;
     int depth;
     int failed; /* err is set */
     struct err *err;
@@ -100,7 +100,7 @@ static void on_start(void *ctx, const char *name, const char **attr)
     for (int i = 0; i < attrs; i++)
         add_attr(n, attr[2 * i], attr[2 * i + 1]);
     p->open = n;
-    p->text_bytes = p->text_room = 0;
+    p->text_bytes = p->text_space = 0;
 }
 
 static void on_end(void *ctx, const char *name)
@@ -120,12 +120,12 @@ static void on_text(void *ctx, const char *text, int bytes)
 
     if (p->failed || p->open->child)
         return;
-    if (p->text_room == 0) {
+    if (p->text_space == 0) {
         mem_free(p->open->text);
         p->open->text = NULL;
     }
     p->open->text =
-        mem_grow(p->open->text, &p->text_room, p->text_bytes + (size_t)bytes + 1, 1);
+        mem_grow(p->open->text, &p->text_space, p->text_bytes + (size_t)bytes + 1, 1);
     memcpy(p->open->text + p->text_bytes, text, (size_t)bytes);
     p->text_bytes += (size_t)bytes;
     p->open->text[p->text_bytes] = 0;

@@ -35,7 +35,7 @@ struct xml_node { /* all owned by the document */
     int index;  /* from 0, in the order of the start tags */
     int attrs;
     struct xml_attr *attr; /* [attrs], in their order */
-    size_t attr_room;
+    size_t attr_space;
     struct xml_node *parent, *child, *last, *next; /* NULL: none; last: of the children */
 };
 

@@ -89,7 +89,7 @@ struct watch {
     struct watch_call *call; /* as they were read */
     int processes, hosts, comms;
     int64_t calls;
-    size_t process_room, host_room, comm_room, call_room;
+    size_t process_space, host_space, comm_space, call_space;
     struct watch_place *place; /* by key; owned */
     enum watch_times times;
     int64_t now_ns;      /* when the records were read, since 1970, of this host's clock */
@@ -177,7 +177,7 @@ struct watch_verdict {
     enum health_state state;
     int findings;
     struct watch_finding *finding; /* owned, the worst first */
-    size_t room;
+    size_t space;
     struct watch_late *late; /* [processes], owned */
     double lost;             /* share of the time, inside calls; NAN: not judged */
     int64_t judged;          /* synchronising calls whose times count */
@@ -203,6 +203,6 @@ void watch_print_json(const struct watch_report *r, FILE *out);
 int watch_write_prom(const struct watch_report *r, const char *path, struct err *err);
 void watch_draw(const struct watch_report *r, FILE *out);
 /* "rank 5 (node2)" */
-const char *watch_name(const struct watch *w, int process, char *text, size_t room);
+const char *watch_name(const struct watch *w, int process, char *text, size_t space);
 
 #endif

@@ -11,7 +11,7 @@
 enum { ROWS = 128, LINES = 8 };
 
 /* The process of the lowest rank. */
-static const char *name_of(const void *of, int from, int to, char *text, size_t room)
+static const char *name_of(const void *of, int from, int to, char *text, size_t space)
 {
     const struct watch *w = ((const struct watch_report *)of)->w;
     int first = -1;
@@ -21,15 +21,15 @@ static const char *name_of(const void *of, int from, int to, char *text, size_t 
             first = p;
             to = w->process[p].rank;
         }
-    return first < 0 ? "" : watch_name(w, first, text, room);
+    return first < 0 ? "" : watch_name(w, first, text, space);
 }
 
 /* An item is a process. */
-static void tip_of(const void *of, const struct svg_cell *c, char *text, size_t room)
+static void tip_of(const void *of, const struct svg_cell *c, char *text, size_t space)
 {
     char name[160];
 
-    snprintf(text, room, "%s: %.1f %% late",
+    snprintf(text, space, "%s: %.1f %% late",
              watch_name(((const struct watch_report *)of)->w, (int)c->item, name, sizeof name),
              100 - c->percent);
 }

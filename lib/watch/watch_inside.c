@@ -46,7 +46,7 @@ struct loss {
 struct losses {
     const struct watch *w;
     struct loss *at;
-    size_t room;
+    size_t space;
     int count;
     double *of; /* [processes] s that each completed late */
 };
@@ -122,7 +122,7 @@ static void add_losses(struct losses *l, const struct watch_comm *c, const struc
     for (int i = 0; i < n; i++) {
         if (t[i].took_s <= fmax(2 * base, base + lost_least_s))
             continue;
-        l->at = mem_grow(l->at, &l->room, (size_t)l->count + 1, sizeof *l->at);
+        l->at = mem_grow(l->at, &l->space, (size_t)l->count + 1, sizeof *l->at);
         l->at[l->count++] = (struct loss){t[i].end_s - (t[i].took_s - base), t[i].end_s};
         for (int m = 0; m < c->size; m++)
             l->of[c->process[m]] += fmax(took_s(l->w, c, &t[i], m) - base, 0);
@@ -169,7 +169,7 @@ static void fill_blocks(struct losses *l, double start_s, double block_s,
 }
 
 /* Those that have half of what the one with most has, unless all have. */
-static int name_late(const struct losses *l, char *text, size_t room, int *host)
+static int name_late(const struct losses *l, char *text, size_t space, int *host)
 {
     int *who = mem_new((size_t)l->w->processes, sizeof *who), n = 0;
     double most = 0;
@@ -183,7 +183,7 @@ static int name_late(const struct losses *l, char *text, size_t room, int *host)
     for (int i = 1; i < n; i++)
         *host = l->w->process[who[i]].host == *host ? *host : -1;
     if (n < l->w->processes)
-        watch_name_ranks(l->w, who, n, text, room);
+        watch_name_ranks(l->w, who, n, text, space);
     else
         *host = -1;
     mem_free(who);

@@ -259,7 +259,7 @@ struct recorder {
         int comm, member; /* the rank's place there; -1: it is not in the group */
     } * known;
     int count;
-    size_t room;
+    size_t space;
 };
 
 /* The list of ranks is long if there are many: it is read once. */
@@ -274,7 +274,7 @@ static struct recorder_group recorder_group(struct recorder *r, const char *name
         i++;
     if (i == r->count) {
         int member = place_of(ranks, r->rank, &size, NULL);
-        r->known = mem_grow(r->known, &r->room, (size_t)i + 1, sizeof *r->known);
+        r->known = mem_grow(r->known, &r->space, (size_t)i + 1, sizeof *r->known);
         r->known[r->count++] = (struct recorder_group){
             name, member < 0 ? -1 : comm_of(r->w, ranks, name, size, 1), member};
     }

@@ -38,21 +38,21 @@ const char *watch_host_name(const struct watch *w, int host)
     return host < 0 || *w->host[host].name == WATCH_NO_HOST ? NULL : w->host[host].name;
 }
 
-const char *watch_name(const struct watch *w, int process, char *text, size_t room)
+const char *watch_name(const struct watch *w, int process, char *text, size_t space)
 {
     const struct watch_process *p = &w->process[process];
 
     const char *host = watch_host_name(w, p->host);
 
-    snprintf(text, room, host ? "rank %d (%.60s)" : "rank %d", p->rank, host);
+    snprintf(text, space, host ? "rank %d (%.60s)" : "rank %d", p->rank, host);
     return text;
 }
 
-const char *watch_call_name(int op, int64_t bytes, char *text, size_t room)
+const char *watch_call_name(int op, int64_t bytes, char *text, size_t space)
 {
     struct units u;
 
-    snprintf(text, room, "%s%s%s", meter_op_names[op], bytes > 0 ? " of " : "",
+    snprintf(text, space, "%s%s%s", meter_op_names[op], bytes > 0 ? " of " : "",
              bytes > 0 ? units_bytes(&u, (double)bytes) : "");
     return text;
 }
@@ -63,7 +63,7 @@ struct watch_finding *watch_find(const struct watch *w, struct watch_verdict *v,
 {
     va_list list;
 
-    v->finding = mem_grow(v->finding, &v->room, (size_t)v->findings + 1, sizeof *v->finding);
+    v->finding = mem_grow(v->finding, &v->space, (size_t)v->findings + 1, sizeof *v->finding);
     struct watch_finding *f = &v->finding[v->findings++];
     *f = (struct watch_finding){.kind = kind,
                                 .state = state,

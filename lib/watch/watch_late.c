@@ -67,13 +67,13 @@ struct late {
 /* v[i] less the median of the others. */
 static void subtract_others(double *v, int n)
 {
-    double room[SAMPLE];
+    double space[SAMPLE];
     int some = n < SAMPLE ? n : SAMPLE;
 
     for (int i = 0; i < some; i++) /* of many not every k-th, which may be alike */
-        room[i] = v[n > some ? (int)((unsigned)i * 2654435761u % (unsigned)n) : i];
-    stats_median(room, some); /* sorts */
-    const double *low = &room[(some - 2) / 2], *high = &room[(some - 1) / 2];
+        space[i] = v[n > some ? (int)((unsigned)i * 2654435761u % (unsigned)n) : i];
+    stats_median(space, some); /* sorts */
+    const double *low = &space[(some - 2) / 2], *high = &space[(some - 1) / 2];
     for (int i = 0; i < n; i++)
         v[i] -= (low[*low >= v[i]] + high[*high >= v[i]]) / 2;
 }
@@ -224,7 +224,7 @@ static void fill_late(struct late *l, struct watch_verdict *v)
 {
     int n = l->w->processes;
     double *all = mem_new((size_t)n, sizeof *all), *mad = mem_new((size_t)n, sizeof *mad),
-           *room = mem_new((size_t)n, sizeof *room), each[WATCH_BLOCKS];
+           *space = mem_new((size_t)n, sizeof *space), each[WATCH_BLOCKS];
 
     for (int b = 0; b < WATCH_BLOCKS; b++) {
         for (int p = 0; p < n; p++)
@@ -241,9 +241,9 @@ static void fill_late(struct late *l, struct watch_verdict *v)
         known_blocks(&v->late[p], each);
         all[p] = stats_median(each, v->blocks);
         v->late[p].percent = percent_of(all[p]);
-        room[p] = mad[p] = stats_mad(each, v->blocks, all[p]);
+        space[p] = mad[p] = stats_mad(each, v->blocks, all[p]);
     }
-    double pooled = stats_median(room, n);
+    double pooled = stats_median(space, n);
     double z = health_accusing_z(n, (double)n * v->blocks);
     for (int p = 0; p < n; p++) {
         v->late[p].chance = health_median_error(
@@ -255,7 +255,7 @@ static void fill_late(struct late *l, struct watch_verdict *v)
         v->late[p].chance = percent_of(z * fmax(v->late[p].chance, peers));
     mem_free(all);
     mem_free(mad);
-    mem_free(room);
+    mem_free(space);
 }
 
 /* ---- the pattern ---- */

@@ -153,14 +153,14 @@ static void judge_class(const struct watch *w, const struct one *x, int n, char 
 void watch_judge_links(const struct watch *w, struct watch_verdict *v)
 {
     struct one *x = NULL;
-    size_t room = 0;
+    size_t space = 0;
     char *named = mem_new((size_t)w->comms + 1, 1);
     int n = 0, host[2];
 
     for (int i = 0; i < w->comms && w->times != WATCH_ORDER && watch_host_name(w, 0); i++) {
         int size = largest_calls(&w->comm[i]), hosts = hosts_of(w, &w->comm[i], host);
         for (int op = 0; op < METER_OPS && size >= 0 && hosts > 1; op++) {
-            x = mem_grow(x, &room, (size_t)n + 1, sizeof *x);
+            x = mem_grow(x, &space, (size_t)n + 1, sizeof *x);
             x[n] = (struct one){.of = {op, size, w->comm[i].size, hosts}, .comm = i};
             n += meter_op_synchronises((enum meter_op)op) && measure(w, &x[n]);
         }

@@ -40,7 +40,7 @@ static int host_of(struct watch *w, const char *name)
 
     if (*index)
         return *index - 1;
-    w->host = mem_grow(w->host, &w->host_room, (size_t)w->hosts + 1, sizeof *w->host);
+    w->host = mem_grow(w->host, &w->host_space, (size_t)w->hosts + 1, sizeof *w->host);
     struct watch_host *h = &w->host[w->hosts];
     *h = (struct watch_host){.error_s = -1};
     snprintf(h->name, sizeof h->name, "%s", name);
@@ -62,7 +62,7 @@ int watch_process(struct watch *w, uint64_t key, int rank, const char *host)
         return -1;
     int h = host_of(w, host);
     w->process =
-        mem_grow(w->process, &w->process_room, (size_t)w->processes + 1, sizeof *w->process);
+        mem_grow(w->process, &w->process_space, (size_t)w->processes + 1, sizeof *w->process);
     w->process[w->processes] = (struct watch_process){.key = key, .rank = rank, .host = h};
     return (*index = ++w->processes) - 1;
 }
@@ -88,7 +88,7 @@ int watch_comm(struct watch *w, uint64_t id, int size)
     if (w->comms == WATCH_COMMS_MAX || w->members + size > WATCH_MEMBERS_MAX)
         return -1;
     w->members += size;
-    w->comm = mem_grow(w->comm, &w->comm_room, (size_t)w->comms + 1, sizeof *w->comm);
+    w->comm = mem_grow(w->comm, &w->comm_space, (size_t)w->comms + 1, sizeof *w->comm);
     struct watch_comm *c = &w->comm[w->comms];
     *c = (struct watch_comm){.id = id, .size = size, .first = -1};
     c->process = mem_new((size_t)size, sizeof *c->process);
@@ -110,7 +110,7 @@ void watch_add(struct watch *w, const struct watch_call *c)
 {
     struct watch_comm *m = &w->comm[c->comm];
 
-    w->call = mem_grow(w->call, &w->call_room, (size_t)w->calls + 1, sizeof *w->call);
+    w->call = mem_grow(w->call, &w->call_space, (size_t)w->calls + 1, sizeof *w->call);
     w->call[w->calls++] = *c;
     watch_join(w, c->comm, c->member, c->process);
     if (c->sequence > m->last[c->member])

@@ -19,34 +19,35 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static void list_ranks(int *rank, int n, char *text, size_t room)
+static void list_ranks(int *rank, int n, char *text, size_t space)
 {
     int parts = 0;
 
     qsort(rank, (size_t)n, sizeof *rank, by_number);
-    int at = snprintf(text, room, n == 1 ? "rank" : "ranks");
+    int at = snprintf(text, space, n == 1 ? "rank" : "ranks");
     for (int i = 0, j; i < n; i = j) {
         for (j = i + 1; j < n && rank[j] == rank[j - 1] + 1; j++)
             ;
         if (parts++ == 6) {
-            snprintf(text + at, room - (size_t)at, " and %d more", n - i);
+            snprintf(text + at, space - (size_t)at, " and %d more", n - i);
             break;
         }
-        at += snprintf(text + at, room - (size_t)at, "%s %d", i ? "," : "", rank[i]);
+        at += snprintf(text + at, space - (size_t)at, "%s %d", i ? "," : "", rank[i]);
         if (j - i > 1)
-            at += snprintf(text + at, room - (size_t)at, "-%d", rank[j - 1]);
+            at += snprintf(text + at, space - (size_t)at, "-%d", rank[j - 1]);
     }
 }
 
-void watch_name_ranks(const struct watch *w, const int *process, int n, char *text, size_t room)
+void watch_name_ranks(const struct watch *w, const int *process, int n, char *text,
+                      size_t space)
 {
     int *rank = mem_new((size_t)n + 1, sizeof *rank);
 
     for (int i = 0; i < n; i++)
         rank[i] = w->process[process[i]].rank;
-    list_ranks(rank, n, text, room);
+    list_ranks(rank, n, text, space);
     if (n == 1)
-        watch_name(w, process[0], text, room);
+        watch_name(w, process[0], text, space);
     mem_free(rank);
 }
 
@@ -80,7 +81,7 @@ int watch_absent(const struct watch *w, const struct watch_comm *only, int **out
 }
 
 int watch_absent_text(const struct watch *w, const struct watch_comm *only, char *text,
-                      size_t room, int *one)
+                      size_t space, int *one)
 {
     int *rank = NULL, n = watch_absent(w, only, &rank);
     char names[RANKS_TEXT];
@@ -89,7 +90,7 @@ int watch_absent_text(const struct watch *w, const struct watch_comm *only, char
     *one = n == 1 ? *rank : -1;
     if (n) {
         list_ranks(rank, n, names, sizeof names);
-        snprintf(text, room, "%.90s ha%s no records", names, n == 1 ? "s" : "ve");
+        snprintf(text, space, "%.90s ha%s no records", names, n == 1 ? "s" : "ve");
     }
     mem_free(rank);
     return n;
@@ -220,7 +221,7 @@ static int idle_members(const struct watch_comm *c, int64_t row, const char *wai
 /* The last call in any communicator of a missing rank, or of each of several; op: the one it is
    missed in. */
 static void last_call(const struct watch *w, int process, int op, int each, char *text,
-                      size_t room)
+                      size_t space)
 {
     const char *it = each ? "each" : "it";
     const struct watch_process *p = &w->process[process];
@@ -228,12 +229,12 @@ static void last_call(const struct watch *w, int process, int op, int each, char
     char call[64];
 
     if (w->counted)
-        snprintf(text, room, "%s has launched %lld %ss", it,
+        snprintf(text, space, "%s has launched %lld %ss", it,
                  p->calls ? (long long)c->sequence : 0, meter_op_names[op]);
     else if (p->calls == 0)
-        snprintf(text, room, "%s called nothing before", it);
+        snprintf(text, space, "%s called nothing before", it);
     else
-        snprintf(text, room, "%s last call was %s %lld", each ? "each one's" : "its",
+        snprintf(text, space, "%s last call was %s %lld", each ? "each one's" : "its",
                  watch_call_name(c->op, c->bytes, call, sizeof call), (long long)c->sequence);
 }
 

@@ -33,12 +33,12 @@ struct watch_finding *watch_find(const struct watch *w, struct watch_verdict *v,
 /* NULL: the records do not have it, or host < 0. */
 const char *watch_host_name(const struct watch *w, int host);
 /* "all-reduce of 4.0 MiB" */
-const char *watch_call_name(int op, int64_t bytes, char *text, size_t room);
+const char *watch_call_name(int op, int64_t bytes, char *text, size_t space);
 enum health_state watch_rules_state(const struct watch_rules *r, double percent);
 
 /* "ranks 0-6, 9 and 3 more", "rank 5 (node2)" */
 void watch_name_ranks(const struct watch *w, const int *process, int n, char *text,
-                      size_t room);
+                      size_t space);
 /*
  * watch_order.c: who waits for whom, and who called what.  Ranks of a communicator (NULL: of
  * all) without records, as far as their numbers are known: how many, sorted (owned).
@@ -46,7 +46,7 @@ void watch_name_ranks(const struct watch *w, const int *process, int n, char *te
 int watch_absent(const struct watch *w, const struct watch_comm *only, int **rank);
 /* "rank 3 has no records", "" where it is 0; *one: the only one, or -1. */
 int watch_absent_text(const struct watch *w, const struct watch_comm *only, char *text,
-                      size_t room, int *one);
+                      size_t space, int *one);
 void watch_judge_order(const struct watch *w, const struct watch_rules *r,
                        struct watch_verdict *v);
 /* watch_late.c: who arrives late, and in which pattern. */

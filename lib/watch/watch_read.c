@@ -21,7 +21,7 @@ enum { FILES_MAX = 1 << 17 };
 struct files {
     char **path; /* owned, as what they point to */
     int count;
-    size_t room;
+    size_t space;
 };
 
 struct reader {
@@ -32,7 +32,7 @@ struct reader {
 
 static void add_path(struct files *f, char *path)
 {
-    f->path = mem_grow(f->path, &f->room, (size_t)f->count + 1, sizeof *f->path);
+    f->path = mem_grow(f->path, &f->space, (size_t)f->count + 1, sizeof *f->path);
     f->path[f->count++] = path;
 }
 
@@ -102,7 +102,7 @@ static void find_run(const struct files *all, struct reader *r)
 }
 
 /* A process that is gone, and did not say so, was killed: nobody waits for it now. */
-static int is_gone(const struct meter_header *h)
+static int has_ended(const struct meter_header *h)
 {
     char host[METER_HOST] = "";
 
@@ -140,7 +140,7 @@ static void add_meter(struct watch *w, const struct meter_file *f, struct reader
     w->ended += h->ended_ns != 0;
     if (f->is_copy && !h->ended_ns)
         set_now(w, f->changed_ns);
-    else if (!h->ended_ns && !is_gone(h))
+    else if (!h->ended_ns && !has_ended(h))
         set_now(w, real_ns());
     for (int i = 0; i < f->count; i++) {
         const struct meter_record *x = &f->record[i];
@@ -167,7 +167,7 @@ static int read_text(const char *path, const struct stat *st, char **text, int64
                      struct err *err)
 {
     struct unpack *u = NULL;
-    size_t room = 0;
+    size_t space = 0;
     void *to = NULL;
     int64_t got = 1;
 
@@ -175,7 +175,7 @@ static int read_text(const char *path, const struct stat *st, char **text, int64
         return io_read_text(path, JSON_MAX, text, bytes, err);
     int rc = unpack_open(&u, path, err);
     while (rc == 0 && got > 0) {
-        rc = mem_grow_data(&to, &room, (size_t)*bytes + (1 << 17), 1, "records", err);
+        rc = mem_grow_data(&to, &space, (size_t)*bytes + (1 << 17), 1, "records", err);
         rc = rc ? rc : unpack_read(u, (char *)to + *bytes, 1 << 17, &got, err);
         *bytes += rc ? 0 : got;
         if (rc == 0 && *bytes > JSON_MAX)

@@ -125,13 +125,13 @@ int world_bcast_text(struct world *w, char **text, struct err *err)
 
     if (world_bcast(w, &bytes, sizeof bytes, 0, err))
         return -1;
-    char *room = w->rank == 0 ? *text : mem_new((size_t)bytes, 1);
-    if (world_bcast(w, room, bytes, 0, err)) {
+    char *space = w->rank == 0 ? *text : mem_new((size_t)bytes, 1);
+    if (world_bcast(w, space, bytes, 0, err)) {
         if (w->rank)
-            mem_free(room);
+            mem_free(space);
         return -1;
     }
-    *text = room;
+    *text = space;
     return 0;
 }
 
@@ -183,7 +183,7 @@ int world_gather_text(struct world *w, const char *mine, char ***out, struct err
 {
     int64_t bytes = (int64_t)strlen(mine) + 1, most = 0;
     int64_t *all = mem_new((size_t)w->ranks, sizeof *all);
-    char *padded = NULL, *room = NULL;
+    char *padded = NULL, *space = NULL;
     int rc = -1;
 
     if (world_allgather(w, &bytes, sizeof bytes, all, err))
@@ -194,10 +194,10 @@ int world_gather_text(struct world *w, const char *mine, char ***out, struct err
     assert(most <= INT32_MAX);
     padded = mem_new((size_t)most, 1);
     memcpy(padded, mine, (size_t)bytes);
-    room = mem_new(w->rank == 0 ? (size_t)w->ranks : 1, (size_t)most);
+    space = mem_new(w->rank == 0 ? (size_t)w->ranks : 1, (size_t)most);
     MPI_Request request;
     world_enter(w);
-    rc = MPI_Igather(padded, (int)most, MPI_BYTE, room, (int)most, MPI_BYTE, 0, w->mpi->all,
+    rc = MPI_Igather(padded, (int)most, MPI_BYTE, space, (int)most, MPI_BYTE, 0, w->mpi->all,
                      &request);
     world_leave(w);
     rc = world_wait(w, rc, &request, "a gathering of texts", err);
@@ -207,12 +207,12 @@ int world_gather_text(struct world *w, const char *mine, char ***out, struct err
     if (w->rank == 0) {
         *out = mem_new((size_t)w->ranks, sizeof **out);
         for (int r = 0; r < w->ranks; r++)
-            (*out)[r] = mem_dup(room + r * most);
+            (*out)[r] = mem_dup(space + r * most);
     }
 done:
     mem_free(all);
     mem_free(padded);
-    mem_free(room);
+    mem_free(space);
     return rc;
 }
 
@@ -256,9 +256,9 @@ void world_collect(struct world *w, const void *mine, int64_t bytes, double wait
 
 void world_sign(const struct world *w, int rank, struct err *err)
 {
-    if (w->ranks > 1 && !err->told)
+    if (w->ranks > 1 && !err->has_rank)
         err_prefix(err, "rank %d (%s): ", rank, w->host[w->groups.group_of[rank]]);
-    err->told = 1;
+    err->has_rank = 1;
 }
 
 int world_agree(struct world *w, int rc, struct err *err)

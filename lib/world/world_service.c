@@ -31,7 +31,7 @@ static void *serve(void *arg)
     struct world_service *s = arg;
     MPI_Comm comm = s->peers->inner->comm;
     MPI_Status from;
-    int64_t what[WORLD_ASK], bytes = 0;
+    int64_t what[WORLD_REQUEST], bytes = 0;
     double nap_s = nap_least_s;
     struct err ignored; /* the asker says what it lacks */
 
@@ -39,7 +39,7 @@ static void *serve(void *arg)
         int there = 0;
         world_enter(s->peers->world);
         if (MPI_Iprobe(MPI_ANY_SOURCE, QUESTION, comm, &there, &from) == MPI_SUCCESS && there)
-            MPI_Recv(what, WORLD_ASK, MPI_INT64_T, from.MPI_SOURCE, QUESTION, comm,
+            MPI_Recv(what, WORLD_REQUEST, MPI_INT64_T, from.MPI_SOURCE, QUESTION, comm,
                      MPI_STATUS_IGNORE);
         world_leave(s->peers->world);
         if (!there) {
@@ -93,17 +93,17 @@ void world_service_close(struct world_service *s)
     mem_free(s);
 }
 
-int world_ask(struct world_service *s, int rank, const int64_t what[WORLD_ASK], void *to,
-              int64_t room, int64_t *bytes, struct err *err)
+int world_request(struct world_service *s, int rank, const int64_t what[WORLD_REQUEST],
+                  void *to, int64_t space, int64_t *bytes, struct err *err)
 {
-    const struct world_parcel ask[] = {
-        {rank, 0, QUESTION, (void *)(uintptr_t)what, WORLD_ASK * sizeof *what},
+    const struct world_parcel request[] = {
+        {rank, 0, QUESTION, (void *)(uintptr_t)what, WORLD_REQUEST * sizeof *what},
         {rank, 1, HEAD, bytes, sizeof *bytes}};
 
     assert(rank != s->peers->rank);
-    if (world_transfer(s->peers, ask, 2, NULL, NULL, err))
+    if (world_transfer(s->peers, request, 2, NULL, NULL, err))
         return -1;
-    if (*bytes < 0 || *bytes > room)
+    if (*bytes < 0 || *bytes > space)
         return err_set(err, ERR_ABSENT, "rank %d does not have it", rank);
     const struct world_parcel data = {rank, 1, DATA, to, *bytes};
     return world_transfer(s->peers, &data, 1, NULL, NULL, err);

@@ -26,7 +26,7 @@ settings KILLS=50 TERMS=5 FULLS=5 STEPS=30 EVERY=2 SHAPE=2x2 STRATEGY=IGG \
 lines() { if [ -e "$1" ]; then grep -c '}$' "$1"; else echo 0; fi; }
 
 # A zombie is gone: who should reap it is not our business.
-is_gone() { ! grep -s '^State:' "/proc/$1/status" | grep -qv 'Z (zombie)'; }
+has_ended() { ! grep -s '^State:' "/proc/$1/status" | grep -qv 'Z (zombie)'; }
 
 train() { mpirun -np "$ranks" paro-train plan.yaml -d text -o "$1" --steps "$STEPS" --exact \
     --save-every "$EVERY" --resume=auto; }
@@ -42,7 +42,7 @@ bad() {
 await_gone() {
     t0=$(now_ms)
     for p in $pids; do
-        until is_gone "$p"; do
+        until has_ended "$p"; do
             [ $(($(now_ms) - t0)) -lt 10000 ] || { bad "process $p is still there after 10 s"; return 1; }
             sleep 0.02
         done
@@ -80,7 +80,7 @@ start_and_wait() {
     step=$drawn
     train run > out 2> said &
     job=$!
-    until [ "$(lines run/log.jsonl)" -ge "$step" ] || is_gone $job; do sleep 0.01; done
+    until [ "$(lines run/log.jsonl)" -ge "$step" ] || has_ended $job; do sleep 0.01; done
     draw $((step == 0 ? 1000 : whole_ms / STEPS))
     sleep "$(awk -v ms="$drawn" 'BEGIN { print ms / 1000 }')"
     # mpirun (Open MPI 5: prterun) is the job's child, or the job itself; the ranks are its children.

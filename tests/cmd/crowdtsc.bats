@@ -103,7 +103,7 @@ int main(void)
 }
 END
     mpicc -std=c11 -D_GNU_SOURCE -O2 -I"$ROOT/examples/crowdtsc" -o gradient gradient.c \
-        "$ROOT"/examples/crowdtsc/crowd_text.c "$ROOT"/examples/crowdtsc/crowd_ask.c \
+        "$ROOT"/examples/crowdtsc/crowd_text.c "$ROOT"/examples/crowdtsc/crowd_query.c \
         $(PKG_CONFIG_PATH=$T/prefix/lib/pkgconfig pkg-config --cflags --libs paro) -lm
     run ./gradient
     echo "$output"

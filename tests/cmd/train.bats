@@ -366,7 +366,7 @@ KEYS+='"tokens","tokens_per_s","update_s"]'
 }
 
 # A zombie is gone: who should reap it is not our business.
-is_gone() { ! grep -s '^State:' "/proc/$1/status" | grep -qv 'Z (zombie)'; }
+has_ended() { ! grep -s '^State:' "/proc/$1/status" | grep -qv 'Z (zombie)'; }
 
 @test "a rank that dies takes all with it within 10 s" {
     mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o run --steps 99999 > out 2> said 3>&- &
@@ -379,7 +379,7 @@ is_gone() { ! grep -s '^State:' "/proc/$1/status" | grep -qv 'Z (zombie)'; }
     wait $job || rc=$?
     [ $rc = 137 ]
     for p in $pids; do
-        until is_gone "$p"; do
+        until has_ended "$p"; do
             [ $(($(date +%s) - start)) -lt 10 ]
             sleep 0.1
         done

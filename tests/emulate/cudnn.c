@@ -17,7 +17,7 @@ enum {
     NAMES = 160,
     GIVEN = 24,
     WORKSPACE = 1000,
-    ROOM_ALIGN = 256, /* as kern_cudnn.h promises */
+    SPACE_ALIGN = 256, /* as kern_cudnn.h promises */
     OF_GRAPH = 1      /* an attribute of its own */
 };
 
@@ -525,7 +525,7 @@ static void operation(struct run *r, const struct descriptor *op)
 struct ask {
     const struct attribute *ops;
     int64_t name[GIVEN], given;
-    void *at[GIVEN], *room;
+    void *at[GIVEN], *space;
     cudnnStatus_t *status; /* NULL: nobody waits for it */
 };
 
@@ -537,7 +537,7 @@ static void execute(void *arg)
     r->name = ask->name;
     r->at = ask->at;
     r->given = ask->given;
-    memset(ask->room, 0xff, WORKSPACE);
+    memset(ask->space, 0xff, WORKSPACE);
     for (int64_t i = 0; i < ask->ops->n && r->status == CUDNN_STATUS_SUCCESS; i++)
         operation(r, ((struct descriptor *const *)ask->ops->value)[i]);
     for (int i = 0; i < r->n; i++)
@@ -555,18 +555,18 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     const struct descriptor *config = child(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     const struct attribute *name = find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     const struct attribute *at = find(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-    const struct attribute *room = find(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    const struct attribute *space = find(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     struct ask ask = {.ops = find(child(config, OF_GRAPH), CUDNN_ATTR_OPERATIONGRAPH_OPS)};
 
-    if (!room || name->n > GIVEN || name->n != at->n)
+    if (!space || name->n > GIVEN || name->n != at->n)
         return refuse("a pack of tensors without room, or of", name->n);
     ask.given = name->n;
     memcpy(ask.name, name->value, (size_t)name->n * sizeof *ask.name);
     memcpy(ask.at, at->value, (size_t)at->n * sizeof *ask.at);
-    memcpy(&ask.room, room->value, sizeof ask.room);
-    if ((uintptr_t)ask.room % ROOM_ALIGN)
-        return refuse("a workspace beside a multiple of", ROOM_ALIGN);
+    memcpy(&ask.space, space->value, sizeof ask.space);
+    if ((uintptr_t)ask.space % SPACE_ALIGN)
+        return refuse("a workspace beside a multiple of", SPACE_ALIGN);
     ask.status = emulated_is_late() ? NULL : &status;
     if (emulated_begin("cudnnBackendExecute", handle->stream) != cudaSuccess)
         return CUDNN_STATUS_EXECUTION_FAILED;

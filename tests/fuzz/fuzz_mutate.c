@@ -25,7 +25,7 @@ enum { TEXT_MAX = 1 << 15, CUT_BYTES = 4096, CUT_SEEDS = 16, OUTCOMES_MAX = 3, S
 struct mutate {
     const struct fuzz_set *set;
     struct fuzz_text *from; /* the seeds; owned, and what they point to */
-    size_t count, room, words;
+    size_t count, space, words;
     uint64_t cases, seed, stream, drawn;
     char text[2 * TEXT_MAX]; /* the case */
     size_t bytes;
@@ -109,7 +109,7 @@ static void add(const void *text, size_t bytes)
     struct mutate *m = &mutate;
 
     assert_true(bytes < TEXT_MAX);
-    m->from = mem_grow(m->from, &m->room, m->count + 1, sizeof *m->from);
+    m->from = mem_grow(m->from, &m->space, m->count + 1, sizeof *m->from);
     m->from[m->count++] = (struct fuzz_text){fuzz_copy(text, bytes), bytes};
     if (reader_fuzz_case(text, bytes) != last_outcome(m->set))
         fail_msg("a true text is refused: %.200s", m->from[m->count - 1].at);

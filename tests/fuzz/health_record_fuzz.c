@@ -31,7 +31,7 @@ static char *judge(const struct health_data *d, size_t *bytes)
         put_finding(d, &v.finding[i], f);
     if (health_plan(d, &rules, &p, &err))
         fprintf(f, "%s\n", err.text);
-    for (int i = 0; i < p.turns * p.hosts; i++) {
+    for (int i = 0; i < p.rounds * p.hosts; i++) {
         assert(p.dst[i] >= -1 && p.dst[i] < d->hosts && p.dst[i] != i % p.hosts);
         fprintf(f, "%d ", p.dst[i]);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Feeds bytes to the reader of plans (YAML, and the config.json in it). */
-#include "ask_fuzz.h"
+#include "request_fuzz.h"
 
 #include "plan/plan.h"
 
@@ -45,16 +45,16 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
 /* Plans as paro-plan prints them. */
 static void add_answers(fuzz_add_f *add)
 {
-    struct plan_ask ask = PLAN_ASK_INIT;
+    struct plan_request request = PLAN_REQUEST_INIT;
 
-    ask.model = "examples/models/llama-tiny.json";
-    ask.topo = "synth:[2,1],memory=1e9,flops=1e11";
-    ask_fuzz_add(add, &ask);
-    ask.model = "params=1e9";
-    ask.topo = "synth:2x2,memory=80e9";
-    ask_fuzz_add(add, &ask);
-    ask.mtbf_h = 10;
-    ask_fuzz_add(add, &ask);
+    request.model = "examples/models/llama-tiny.json";
+    request.topo = "synth:[2,1],memory=1e9,flops=1e11";
+    request_fuzz_add(add, &request);
+    request.model = "params=1e9";
+    request.topo = "synth:2x2,memory=80e9";
+    request_fuzz_add(add, &request);
+    request.mtbf_h = 10;
+    request_fuzz_add(add, &request);
 }
 
 FUZZ_SET(.name = "plan", .longest = 8192, .cases = 3000, .ends = " \n:,[]",

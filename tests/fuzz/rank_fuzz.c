@@ -12,9 +12,9 @@
 #include "../unit/rank_fixture.h"
 
 static int parse(struct rank_run *run, const char *text, size_t bytes, int64_t per_epoch,
-                 const struct rank_ask *ask)
+                 const struct rank_query *query)
 {
-    const struct rank_reading how = {.per_epoch = per_epoch, .ask = ask};
+    const struct rank_reading how = {.per_epoch = per_epoch, .query = query};
     struct err err = {0};
 
     *run = (struct rank_run){.name = FUZZ_NAME};
@@ -102,13 +102,14 @@ static void check_asked(const struct rank_curve *all, const char *data, size_t b
     int64_t T = rank_curve_epochs(all);
 
     for (int i = 0; T > 0 && i < 2 * RANK_METHODS; i++) {
-        struct rank_ask ask = {{(enum rank_method)(i / 2), 2, 0.5}, i % 2 ? (T + 1) / 2 : 0, 1};
-        int64_t at = i % 2 ? ask.T : T;
+        struct rank_query query = {
+            {(enum rank_method)(i / 2), 2, 0.5}, i % 2 ? (T + 1) / 2 : 0, 1};
+        int64_t at = i % 2 ? query.T : T;
         struct rank_run some;
-        int rc = parse(&some, data, bytes, all->per_epoch, &ask);
+        int rc = parse(&some, data, bytes, all->per_epoch, &query);
         assert(rc == 0 && rank_curve_epochs(&some.curve) == T);
-        assert(same(rank_curve_score(&some.curve, &ask.how, at),
-                    rank_curve_score(all, &ask.how, at)));
+        assert(same(rank_curve_score(&some.curve, &query.how, at),
+                    rank_curve_score(all, &query.how, at)));
         assert(same(rank_curve_loss(&some.curve, at), rank_curve_loss(all, at)));
         rank_run_release(&some);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Feeds bytes to the reader of the rows of steps, and proves and draws what it accepts. */
-#include "ask_fuzz.h"
+#include "request_fuzz.h"
 
 #include "plan/plan_rows.h"
 
@@ -30,13 +30,13 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
 /* Rows as paro-plan prints them, as text and as JSON. */
 static void add_answers(fuzz_add_f *add)
 {
-    struct plan_ask ask = PLAN_ASK_INIT;
+    struct plan_request request = PLAN_REQUEST_INIT;
 
-    ask.model = "params=1e6";
-    ask.topo = "synth:2x1,flops=1e9";
-    ask.what = PLAN_ASK_STEPS;
-    for (ask.json = 0; ask.json < 2; ask.json++)
-        ask_fuzz_add(add, &ask);
+    request.model = "params=1e6";
+    request.topo = "synth:2x1,flops=1e9";
+    request.what = PLAN_REQUEST_STEPS;
+    for (request.json = 0; request.json < 2; request.json++)
+        request_fuzz_add(add, &request);
 }
 
 FUZZ_SET(.name = "steps", .longest = 8192, .cases = 3000, .ends = " \n:,[]",

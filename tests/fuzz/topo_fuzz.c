@@ -6,14 +6,16 @@
 
 enum { RANKS_MAX = 1 << 12 }; /* what a fuzzer finds it finds in small fabrics */
 
-static int read_topo(struct topo *t, const void *data, size_t bytes, const struct topo_ask *ask)
+static int read_topo(struct topo *t, const void *data, size_t bytes,
+                     const struct topo_settings *request)
 {
     struct err err = {0};
-    int rc = topo_import_text(t, FUZZ_NAME, fuzz_copy(data, bytes), (int64_t)bytes, ask, &err);
+    int rc =
+        topo_import_text(t, FUZZ_NAME, fuzz_copy(data, bytes), (int64_t)bytes, request, &err);
 
     assert(rc == 0 || (err.code == ERR_INPUT && err.text[0] && !t->level));
     /* What was asked beside the file may be to blame, else the file is named. */
-    assert(rc == 0 || (ask && ask->nodes) || strstr(err.text, FUZZ_NAME));
+    assert(rc == 0 || (request && request->nodes) || strstr(err.text, FUZZ_NAME));
     return rc;
 }
 
@@ -52,8 +54,8 @@ static void check(const struct topo *t)
  * missing given. */
 int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
-    static const struct topo_ask none;
-    struct topo_ask all = {.fill = 1, .nodes = 2, .ranks = 2};
+    static const struct topo_settings none;
+    struct topo_settings all = {.fill = 1, .nodes = 2, .ranks = 2};
     struct topo t = {0}, completed = {0};
     struct err err;
 

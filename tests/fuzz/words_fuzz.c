@@ -79,7 +79,7 @@ static char *print_topo(const struct topo *t, size_t *bytes)
 /* A fabric is the one that its YAML says. */
 static void check_topo(struct topo *t)
 {
-    static const struct topo_ask none;
+    static const struct topo_settings none;
     struct topo back = {0};
     struct err err = {0};
     size_t bytes = 0, again_bytes = 0;
@@ -182,17 +182,17 @@ static int read_scale(const char *text)
 
 static int read_operations(const char *text)
 {
-    struct pick_ask a;
+    struct pick_query a;
     struct err err = {0};
 
-    pick_ask_init(&a);
-    if (!judge(pick_ask_parse(&a, text, &err), &err))
+    pick_query_init(&a);
+    if (!judge(pick_query_parse(&a, text, &err), &err))
         return 0;
     assert(a.ops > 0 && a.ops <= PICK_OPS_MAX);
     for (int i = 0; i < a.ops; i++) {
-        struct pick_word room;
+        struct pick_word space;
         unsigned op = 0;
-        int rc = pick_phases_parse(pick_phases_name(a.op[i], &room), &op, &err);
+        int rc = pick_phases_parse(pick_phases_name(a.op[i], &space), &op, &err);
         assert(rc == 0 && op == a.op[i]);
     }
     return 1;

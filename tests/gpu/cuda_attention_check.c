@@ -133,7 +133,7 @@ static int run(struct device *d, const struct shape *t, const struct side *x,
                         : t->kind ? kern_kind_flash_bytes(s)
                                   : kern_kind_plain_bytes(s);
     int64_t sizes[] = {qkv_n, out_n, out_n, qkv_n, x->lse_n * 4, scratch_n}, all = 0;
-    char *room = NULL, *p[6], *host;
+    char *slot = NULL, *p[6], *host;
     struct device_queue *q = NULL;
     int64_t at[6];
 
@@ -141,10 +141,10 @@ static int run(struct device *d, const struct shape *t, const struct side *x,
         at[i] = all;
         all += (sizes[i] + GAP + 255) / 256 * 256;
     }
-    if (device_alloc(d, all, "both passes", (void **)&room, err))
+    if (device_alloc(d, all, "both passes", (void **)&slot, err))
         return -1;
     for (int i = 0; i < 6; i++)
-        p[i] = room + at[i];
+        p[i] = slot + at[i];
     host = memset(mem_new((size_t)all, 1), 0xff, (size_t)all);
     memcpy(host + at[0], x->given_qkv, (size_t)qkv_n);
     memcpy(host + at[1], x->given_dout, (size_t)out_n);
@@ -153,7 +153,7 @@ static int run(struct device *d, const struct shape *t, const struct side *x,
         void *stream = device_stream(q);
         float *lse = (float *)p[4];
 
-        device_copy(q, room, host, all);
+        device_copy(q, slot, host, all);
         if (cudnn) {
             bad = run_cudnn(cudnn, stream, p, err);
         } else if (t->kind) {
@@ -164,7 +164,7 @@ static int run(struct device *d, const struct shape *t, const struct side *x,
             kern_cuda_plain_forward(stream, t->act, s, p[2], lse, p[0]);
             kern_cuda_plain_backward(stream, t->act, s, p[3], p[1], p[2], lse, p[0], p[5]);
         }
-        device_copy(q, host, room, all);
+        device_copy(q, host, slot, all);
         bad |= device_sync(q, err);
     }
     memcpy(to, host + at[2], (size_t)out_n);
@@ -176,7 +176,7 @@ static int run(struct device *d, const struct shape *t, const struct side *x,
                 bad = err_set(err, ERR_MISMATCH, "written beyond the end of buffer %d", i);
     mem_free(host);
     device_queue_close(q);
-    device_free(d, room);
+    device_free(d, slot);
     return bad;
 }
 

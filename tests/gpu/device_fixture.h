@@ -13,16 +13,16 @@ typedef const char *device_check_f(struct device *d);
 
 enum { DEVICE_N = 1 << 20, DEVICE_ODD = 3 }; /* bytes; an offset that nothing is aligned to */
 
-struct device_room { /* three blocks of the device, a pinned one, one queue and its event */
+struct device_space { /* three blocks of the device, a pinned one, one queue and its event */
     unsigned char *x, *y, *z, *host;
     struct device_queue *queue;
     struct device_event *event;
     struct err err;
 };
 
-static int room_open(struct device_room *r, struct device *d)
+static int space_open(struct device_space *r, struct device *d)
 {
-    *r = (struct device_room){0};
+    *r = (struct device_space){0};
     return device_alloc(d, DEVICE_N, "x", (void **)&r->x, &r->err) ||
            device_alloc(d, DEVICE_N, "y", (void **)&r->y, &r->err) ||
            device_alloc(d, DEVICE_N, "z", (void **)&r->z, &r->err) ||
@@ -30,7 +30,7 @@ static int room_open(struct device_room *r, struct device *d)
            device_queue_open(d, &r->queue, &r->err) || device_event_open(d, &r->event, &r->err);
 }
 
-static const char *room_close(struct device_room *r, struct device *d, const char *wrong)
+static const char *space_close(struct device_space *r, struct device *d, const char *wrong)
 {
     device_event_close(r->event);
     device_queue_close(r->queue);
@@ -59,23 +59,23 @@ static int64_t differs(const unsigned char *p, int64_t n, int seed)
 
 static const char *memory_is_zeroed(struct device *d)
 {
-    struct device_room r;
+    struct device_space r;
     int align = device_kind(d) == DEVICE_CPU ? 64 : 256;
 
     for (int again = 0; again < 2; again++) { /* the second time over what was dirty */
-        if (room_open(&r, d))
-            return room_close(&r, d, "the memory is there");
+        if (space_open(&r, d))
+            return space_close(&r, d, "the memory is there");
         if ((uintptr_t)r.x % align || (uintptr_t)r.y % align)
-            return room_close(&r, d, "it is aligned");
+            return space_close(&r, d, "it is aligned");
         if (differs(r.host, DEVICE_N, -1))
-            return room_close(&r, d, "that of the host is zeroed");
+            return space_close(&r, d, "that of the host is zeroed");
         fill(r.host, DEVICE_N, 1);
         device_copy(r.queue, r.host, r.y, DEVICE_N);
         if (device_sync(r.queue, &r.err) || differs(r.host, DEVICE_N, -1))
-            return room_close(&r, d, "it is zeroed");
+            return space_close(&r, d, "it is zeroed");
         fill(r.host, DEVICE_N, 2);
         device_copy(r.queue, r.y, r.host, DEVICE_N);
-        room_close(&r, d, NULL); /* with work still on its way */
+        space_close(&r, d, NULL); /* with work still on its way */
     }
     return NULL;
 }
@@ -83,11 +83,11 @@ static const char *memory_is_zeroed(struct device *d)
 static const char *bytes_arrive(struct device *d)
 {
     static unsigned char plain[DEVICE_N];
-    struct device_room r;
+    struct device_space r;
     int64_t n = DEVICE_N - DEVICE_ODD;
 
-    if (room_open(&r, d) || device_pin(d, plain, DEVICE_N, &r.err))
-        return room_close(&r, d, "memory is there and can be pinned");
+    if (space_open(&r, d) || device_pin(d, plain, DEVICE_N, &r.err))
+        return space_close(&r, d, "memory is there and can be pinned");
     fill(r.host, DEVICE_N, 7);
     device_copy(r.queue, r.x, r.host, DEVICE_N);
     device_copy(r.queue, r.y, r.x + DEVICE_ODD, n);
@@ -105,12 +105,12 @@ static const char *bytes_arrive(struct device *d)
     memset(plain, 0, sizeof plain);
     device_copy(r.queue, plain, r.x, DEVICE_N);
     bad |= device_sync(r.queue, &r.err) || differs(plain, DEVICE_N, 9);
-    return room_close(&r, d, bad ? "bytes arrive where they are sent, in order" : NULL);
+    return space_close(&r, d, bad ? "bytes arrive where they are sent, in order" : NULL);
 }
 
 static void *other_thread(void *arg) /* another queue, behind the event */
 {
-    struct device_room *r = arg;
+    struct device_space *r = arg;
     struct device_queue *q = NULL;
     struct err own;
 
@@ -125,28 +125,29 @@ static void *other_thread(void *arg) /* another queue, behind the event */
 
 static const char *queues_wait(struct device *d)
 {
-    struct device_room r;
+    struct device_space r;
     pthread_t thread;
     void *good = NULL;
 
-    if (room_open(&r, d) || device_done(r.event, &r.err) != 1)
-        return room_close(&r, d, "an event that was never recorded has happened");
+    if (space_open(&r, d) || device_done(r.event, &r.err) != 1)
+        return space_close(&r, d, "an event that was never recorded has happened");
     fill(r.host, DEVICE_N, 5);
     for (int i = 0; i < 64; i++) /* enough for the other thread to come too early */
         device_copy(r.queue, i % 2 ? r.y : r.x, i % 2 ? r.x : r.host, DEVICE_N);
     device_record(r.queue, r.event);
     if (pthread_create(&thread, NULL, other_thread, &r) || pthread_join(thread, &good) || !good)
-        return room_close(&r, d, "another thread has a queue of its own");
+        return space_close(&r, d, "another thread has a queue of its own");
     int done = device_done(r.event, &r.err);
     device_copy(r.queue, r.host, r.z, DEVICE_N);
     device_record(r.queue, r.event);
     if (done != 1 || device_event_sync(r.event, &r.err) || differs(r.host, DEVICE_N, 5))
-        return room_close(&r, d, "a queue waits for another's event");
-    return room_close(&r, d, device_done(r.event, &r.err) == 1 ? NULL : "then it has happened");
+        return space_close(&r, d, "a queue waits for another's event");
+    return space_close(&r, d,
+                       device_done(r.event, &r.err) == 1 ? NULL : "then it has happened");
 }
 
 /* Nothing of it is done before it is asked for, and each time it is all of it. */
-static const char *graph_runs(struct device_room *r)
+static const char *graph_runs(struct device_space *r)
 {
     struct device_graph *g = NULL;
     int bad = 0;
@@ -174,7 +175,7 @@ static const char *graph_runs(struct device_room *r)
 }
 
 /* Work that a graph cannot record is reported at the end, and has done no harm. */
-static const char *graph_is_refused(struct device *d, struct device_room *r)
+static const char *graph_is_refused(struct device *d, struct device_space *r)
 {
     struct device_graph *g = NULL;
     struct err at_once = {0};
@@ -197,18 +198,18 @@ static const char *graph_is_refused(struct device *d, struct device_room *r)
 
 static const char *graphs_are_written(struct device *d)
 {
-    struct device_room r;
+    struct device_space r;
     const char *wrong = NULL;
 
-    if (room_open(&r, d))
-        return room_close(&r, d, "the memory is there");
+    if (space_open(&r, d))
+        return space_close(&r, d, "the memory is there");
     if (device_kind(d) == DEVICE_CPU)
         wrong = device_graph_begin(r.queue, &r.err) && r.err.code == ERR_ABSENT
                     ? NULL
                     : "a CPU has none, and says so";
     else if (!(wrong = graph_runs(&r)))
         wrong = graph_is_refused(d, &r);
-    return room_close(&r, d, wrong);
+    return space_close(&r, d, wrong);
 }
 
 #endif

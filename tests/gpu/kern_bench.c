@@ -331,16 +331,16 @@ static int compare(struct bench *b, struct task t)
 }
 
 /* Tokens as text has them: the i-th most frequent about 1 / i of the first. */
-static int draw_tokens(struct bench *b, void **room)
+static int draw_tokens(struct bench *b, void **slot)
 {
     int n = b->quick ? TOKENS / 128 : TOKENS;
     int32_t *id = mem_new((size_t)n, sizeof *id);
 
     for (int i = 0; i < n; i++)
         id[i] = (int32_t)pow(VOCAB, rng_uniform(1, 2, (uint64_t)i)) - 1;
-    int bad = device_alloc(b->device, b->op->tokens_bytes(&b->k, n), "tokens", room, &err);
+    int bad = device_alloc(b->device, b->op->tokens_bytes(&b->k, n), "tokens", slot, &err);
     if (!bad)
-        b->op->tokens(&b->k, &b->tokens, *room, id, id, n, VOCAB);
+        b->op->tokens(&b->k, &b->tokens, *slot, id, id, n, VOCAB);
     mem_free(id);
     return bad;
 }
@@ -371,7 +371,7 @@ int main(int argc, char **argv)
     struct bench b = {.quick = argc > 2 && !strcmp(argv[argc - 1], "quick")};
     const char *only = argc - b.quick > 2 ? argv[2] : "";
     err = (struct err){0};
-    void *room = NULL;
+    void *slot = NULL;
 
     if (argc < 2) {
         printf("expected: kern_bench DEVICE [NAME] [quick]\n");
@@ -382,13 +382,13 @@ int main(int argc, char **argv)
         kern_open(&b.k, b.device, b.queue, DTYPE_BF16, DTYPE_BF16, &err))
         goto fail;
     b.op = b.k.op;
-    if (draw_numbers(&b) || draw_tokens(&b, &room))
+    if (draw_numbers(&b) || draw_tokens(&b, &slot))
         goto fail;
     printf("# %s\n", device_name(b.device));
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
         if (!strncmp(tasks[i].name, only, strlen(only)) && compare(&b, tasks[i]))
             goto fail;
-    device_free(b.device, room);
+    device_free(b.device, slot);
     device_free(b.device, b.half);
     device_free(b.device, b.full);
     kern_close(&b.k);

@@ -67,12 +67,12 @@ double *doubles(struct check *c, int64_t n)
     return kept(c, n * (int64_t)sizeof(double));
 }
 
-void *room(struct check *c, int64_t bytes)
+void *slot(struct check *c, int64_t bytes)
 {
-    assert(c->rooms < KEPT_MOST);
-    if (device_alloc(c->device, bytes ? bytes : 1, "a case", &c->room[c->rooms], &err))
+    assert(c->slots < KEPT_MOST);
+    if (device_alloc(c->device, bytes ? bytes : 1, "a case", &c->slot[c->slots], &err))
         bail("%s", err.text);
-    return c->room[c->rooms++];
+    return c->slot[c->slots++];
 }
 
 static void sync_all(struct check *c)
@@ -119,7 +119,7 @@ struct mat *mat_of(struct check *c, enum dtype type, int64_t rows, int64_t cols,
     c->mats = m;
     m->first = GUARD + off * dtype_bytes(type);
     m->bytes = m->first + rows * ld * dtype_bytes(type) + GUARD;
-    m->base = room(c, m->bytes);
+    m->base = slot(c, m->bytes);
     m->p = (char *)m->base + m->first;
     m->init = memset(kept(c, m->bytes), NOT_READ, (size_t)m->bytes);
     m->got = kept(c, m->bytes);
@@ -232,8 +232,8 @@ void end_case(struct check *c)
             ok(c, 0, "an input of (%lld,%lld) was written", (long long)m->rows,
                (long long)m->cols);
     }
-    for (; c->rooms; c->rooms--)
-        device_free(c->device, c->room[c->rooms - 1]);
+    for (; c->slots; c->slots--)
+        device_free(c->device, c->slot[c->slots - 1]);
     for (; c->hosts; c->hosts--)
         mem_free(c->host[c->hosts - 1]);
     c->mats = NULL;
@@ -244,7 +244,7 @@ struct kern_tokens tokens_of(struct check *c, const int32_t *id, const int32_t *
 {
     struct kern_tokens t;
 
-    c->op->tokens(c->k, &t, room(c, c->op->tokens_bytes(c->k, n) + 1), id, target, n, vocab);
+    c->op->tokens(c->k, &t, slot(c, c->op->tokens_bytes(c->k, n) + 1), id, target, n, vocab);
     return t;
 }
 

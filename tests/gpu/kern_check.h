@@ -44,8 +44,8 @@ struct check {
     char label[64]; /* of the table: types */
     /* Members of the case: */
     struct mat *mats;
-    void *host[KEPT_MOST], *room[KEPT_MOST];
-    int hosts, rooms;
+    void *host[KEPT_MOST], *slot[KEPT_MOST];
+    int hosts, slots;
 };
 
 /* Rounding leaves at most 2^-9 of a bf16 number: 1e-2 are five such roundings in a row, more
@@ -65,7 +65,7 @@ double mat_at(const struct mat *m, int64_t row, int64_t col); /* after the last 
 int64_t mat_strayed(const struct mat *m);                     /* bytes beside it that changed */
 double *doubles(struct check *c, int64_t n); /* zeroed; of the case, as these */
 void *kept(struct check *c, int64_t bytes);
-void *room(struct check *c, int64_t bytes); /* of the device */
+void *slot(struct check *c, int64_t bytes); /* of the device */
 /* The tokens of a micro-batch, by the table. */
 struct kern_tokens tokens_of(struct check *c, const int32_t *id, const int32_t *target,
                              int64_t n, int64_t vocab);

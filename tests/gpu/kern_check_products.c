@@ -16,7 +16,7 @@ static void attention_case(struct check *c, const struct kern_heads *s)
     double *p = doubles(c, s->seq);
     int64_t forward = c->op->attention_bytes(c->k, s, 0);
     int64_t backward = c->op->attention_bytes(c->k, s, 1);
-    void *scratch = room(c, forward > backward ? forward : backward);
+    void *scratch = slot(c, forward > backward ? forward : backward);
     char what[64];
 
     snprintf(what, sizeof what, "seq %d, %d of %d heads of %d", (int)s->seq, (int)s->kv_heads,

@@ -58,7 +58,7 @@ static int batches(struct check *c)
             id[b][i] = (int32_t)(rng_u64(3, (uint64_t)b, (uint64_t)i) % (uint64_t)(7 + 90 * b));
             target[b][i] = (int32_t)i * 3 - b;
         }
-        at[b] = room(c, c->op->tokens_bytes(c->k, sizes[b]) + 1);
+        at[b] = slot(c, c->op->tokens_bytes(c->k, sizes[b]) + 1);
     }
     for (int b = 0; b < BATCHES; b++) {
         memcpy(given[0], id[b], sizeof given[0]);
@@ -72,19 +72,19 @@ static int batches(struct check *c)
 }
 
 /* Whole numbers: sums are exact, whichever algorithm takes them. */
-enum { M = 5, N = 6, K = 7, LD = 16, OFFSETS = 4, ROOM = (K + 1) * LD };
+enum { M = 5, N = 6, K = 7, LD = 16, OFFSETS = 4, SPACE = (K + 1) * LD };
 
 static int alignments(struct check *c)
 {
     struct kern_product_shape s = {'N', 'N', M, N, K, LD, LD, LD, 1, DTYPE_F32, DTYPE_F32};
-    float host[3][ROOM], got[ROOM], *mat[3];
+    float host[3][SPACE], got[SPACE], *mat[3];
     struct kern_product *p = NULL;
     int good = 1;
 
     for (int i = 0; i < 3; i++) {
-        for (int j = 0; j < ROOM; j++)
+        for (int j = 0; j < SPACE; j++)
             host[i][j] = (float)(rng_u64(5, (uint64_t)i, (uint64_t)j) % 17) - 8;
-        mat[i] = room(c, (int64_t)sizeof host[i]);
+        mat[i] = slot(c, (int64_t)sizeof host[i]);
     }
     must(c->op->product_new(c->k, &p, &s, &err));
     for (int at = 0; at < 2 * OFFSETS * OFFSETS * OFFSETS; at++) { /* each twice */
@@ -95,7 +95,7 @@ static int alignments(struct check *c)
         c->op->product(c->k, p, mat[0] + off[0], mat[1] + off[1], mat[2] + off[2], NULL,
                        mat[2] + off[2]);
         fetch(c, got, mat[2], (int64_t)sizeof got);
-        for (int j = 0; j < ROOM; j++) {
+        for (int j = 0; j < SPACE; j++) {
             int m = (j - off[2]) / LD, n = (j - off[2]) % LD;
             float want = host[2][j];
             for (int i = 0; j >= off[2] && m < M && n < N && i < K; i++)
@@ -110,7 +110,7 @@ static int alignments(struct check *c)
 /* A sum is taken once, whatever was asked for behind it; then it begins at 0. */
 static int sums(struct check *c)
 {
-    float host[64], *x = room(c, sizeof host), *logits = room(c, sizeof host);
+    float host[64], *x = slot(c, sizeof host), *logits = slot(c, sizeof host);
     double first = 0, second = 0, third = 0, loss = 0;
     int32_t zero[64] = {0};
 
@@ -143,7 +143,7 @@ static int grows(struct check *c)
         n = 1000; /* it would take long */
     if (device_kind(c->device) == DEVICE_CPU)
         return 1;
-    float *dy = room(c, n * 4), *db = room(c, n * 4), ends[2] = {0}, two = 2;
+    float *dy = slot(c, n * 4), *db = slot(c, n * 4), ends[2] = {0}, two = 2;
     device_copy(c->queue, dy, &two, 4);
     device_copy(c->queue, dy + n - 1, &two, 4);
     c->op->bias_backward(c->k, db, dy, n, 1, n);

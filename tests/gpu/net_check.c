@@ -16,7 +16,7 @@ struct side {
     struct device_queue *queue;
     struct kern kern;
     struct net net;
-    void *room, *params[UNITS];
+    void *slot, *params[UNITS];
     double *wide[UNITS]; /* params */
     float *grads[UNITS];
 };
@@ -90,8 +90,8 @@ static void open_side(struct side *s, const char *device, const struct model *m,
     if (net_init(&s->net, m, &o, &err))
         bail(&err);
     net_place(&s->net, &arena);
-    s->room = taken(s, arena.used);
-    arena_borrow(&arena, s->room, arena.used);
+    s->slot = taken(s, arena.used);
+    arena_borrow(&arena, s->slot, arena.used);
     arena.used = 0;
     net_place(&s->net, &arena);
     fill(s, m, type);
@@ -105,7 +105,7 @@ static void close_side(struct side *s, const struct model *m)
         device_free(s->device, s->grads[u]);
         mem_free(s->wide[u]);
     }
-    device_free(s->device, s->room);
+    device_free(s->device, s->slot);
     kern_close(&s->kern);
     device_queue_close(s->queue);
     device_close(s->device);

@@ -331,7 +331,7 @@ static int asked(int argc, char **argv, const char *word)
 /* A table for these groups on some fabric: other choices at other sizes. */
 static int tune(struct check *c, const struct groups *groups, struct pick_table *out)
 {
-    struct pick_ask ask = {.min_bytes = 64, .max_bytes = 1 << 20, .factor = 16};
+    struct pick_query query = {.min_bytes = 64, .max_bytes = 1 << 20, .factor = 16};
     struct topo t;
 
     topo_init(&t, 2, groups);
@@ -341,8 +341,8 @@ static int tune(struct check *c, const struct groups *groups, struct pick_table 
                                          .flow_Bps = 60e6, .member_Bps = 60e6);
     for (int k = 0; k < groups->count; k++)
         t.port[k] = (struct topo_port){60e6, 60e6};
-    pick_ask_moves(&ask, groups);
-    int rc = coll_tuning(c->world, NULL, &t, &ask, out, &err);
+    pick_query_moves(&query, groups);
+    int rc = coll_tuning(c->world, NULL, &t, &query, out, &err);
     topo_release(&t);
     return rc;
 }

@@ -24,7 +24,7 @@ static void run(struct probe *p, struct probe_round *r, int64_t bytes_in)
     struct probe_result got;
 
     for (int i = 0; i < 2; i++) {
-        for (int64_t b = 0; b < p->room; b++)
+        for (int64_t b = 0; b < p->space; b++)
             p->out[b] = 0;
         expect(world, probe_run(p, r, &got, &err) == 0, "runs");
         expect(world, got.wrong == 0, "words are as they were sent");
@@ -53,7 +53,7 @@ static void put(struct probe *p, void *to, const void *from, int64_t bytes)
 }
 
 /* A permutation in which some send to nobody. */
-static void turn_of(int groups, uint64_t number, int *to)
+static void round_of(int groups, uint64_t number, int *to)
 {
     for (int k = 0; k < groups; k++)
         to[k] = k;
@@ -67,10 +67,10 @@ static void turn_of(int groups, uint64_t number, int *to)
             to[k] = -1;
 }
 
-static void check_turn(struct probe *p, const int *to, int64_t bytes)
+static void check_round(struct probe *p, const int *to, int64_t bytes)
 {
     struct probe_flow *flow = mem_new((size_t)world->ranks * 2, sizeof *flow);
-    int flows = probe_turn(p->view.groups, to, bytes, flow);
+    int flows = probe_exchange(p->view.groups, to, bytes, flow);
     struct probe_round r;
     int64_t in = 0;
 
@@ -161,10 +161,10 @@ static void check_message(struct probe *p, int64_t bytes)
 /* Checks the rate of products on the GPU, however long ago it failed. */
 static void check_flops(struct device *device)
 {
-    struct probe_ask ask = {.device = device, .type = DTYPE_BF16};
+    struct probe_settings query = {.device = device, .type = DTYPE_BF16};
     double flops = 0;
 
-    expect(world, probe_flops(world, &ask, &flops, &err) == 0 && flops > 0,
+    expect(world, probe_flops(world, &query, &flops, &err) == 0 && flops > 0,
            "a rate of products");
 }
 
@@ -201,7 +201,7 @@ static void check_ranks(const struct groups *g)
         LIST(.world = world, .data = &d, .where = &where, .bytes = 4 << 20, .left = INT64_MAX,
              .until_s = tick_now_s() + 60, .before_s = world->deadline_s, .kernel.fd = -1,
              .missing = -1);
-    struct health_plan plan = {.turns = 1, .hosts = g->count};
+    struct health_plan plan = {.rounds = 1, .hosts = g->count};
     int *group_of = mem_new((size_t)g->ranks, sizeof *group_of);
 
     plan.dst = mem_new((size_t)g->count, sizeof *plan.dst);
@@ -209,14 +209,14 @@ static void check_ranks(const struct groups *g)
     for (int r = 0; r < g->ranks; r++)
         group_of[r] = r % g->count;
     expect(world, groups_init_of(&world->groups, g->ranks, group_of, &err) == 0, "places");
-    int64_t room = probe_shift_room(&world->groups, t.bytes);
-    t.opened = probe_open(&t.probe, world, room, &err) == 0;
+    int64_t space = probe_shift_space(&world->groups, t.bytes);
+    t.opened = probe_open(&t.probe, world, space, &err) == 0;
     expect(world, t.opened, "opens a probe of its own");
     for (int k = 0; k < g->count; k++) {
         plan.dst[k] = (k + 1) % g->count;
         d.host[k].ranks = world->groups.members[k];
     }
-    expect(world, health_campaign_turns(&t, &plan, &err) == 0, "a turn of hosts");
+    expect(world, health_campaign_rounds(&t, &plan, &err) == 0, "a turn of hosts");
     expect(world, d.samples.count == g->count, "a sample of each host");
     expect(world, (d.rank_samples.count > 0) == (g->ranks > g->count), "and of ranks");
     for (int i = 0; i < d.rank_samples.count; i++) {
@@ -240,14 +240,14 @@ int main(int argc, char **argv)
     err = (struct err){0};
     struct groups g;
     struct probe p;
-    int turns = 0, rings = 0;
+    int rounds = 0, rings = 0;
 
     if (argc < 2 || argc > 4 || world_open(&world, &err) || groups_parse(&g, argv[1], &err)) {
         fprintf(stderr, "probe_check: %s\n", err.text);
         return 2;
     }
     expect(world, g.ranks == world->ranks, "as many ranks as the shape");
-    expect(world, probe_open(&p, world, probe_ring_room(g.count, 200000) + 4096, &err) == 0,
+    expect(world, probe_open(&p, world, probe_ring_space(g.count, 200000) + 4096, &err) == 0,
            "opens");
     p.view = (struct probe_view){.groups = &g};
     if (argc > 2) {
@@ -258,9 +258,9 @@ int main(int argc, char **argv)
         expect(world, exec_nccl_open_world(&nccl, world, device, 0, &err) == 0, "NCCL");
     p.nccl = nccl;
     int *to = mem_new((size_t)g.count, sizeof *to);
-    for (int i = 0; i < 10; i++, turns++) {
-        turn_of(g.count, (uint64_t)i, to);
-        check_turn(&p, to, sizes[i % 5]);
+    for (int i = 0; i < 10; i++, rounds++) {
+        round_of(g.count, (uint64_t)i, to);
+        check_round(&p, to, sizes[i % 5]);
     }
     for (int s = 1; s < g.count; s++)
         check_parts(&p, s, sizes[s % 5]);
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
         check_ranks(&g);
     }
     if (world->rank == 0)
-        printf("ok %s turns %d rings %d\n", argv[1], turns, rings);
+        printf("ok %s turns %d rings %d\n", argv[1], rounds, rings);
     mem_free(to);
     probe_close(&p);
     exec_nccl_close(nccl);

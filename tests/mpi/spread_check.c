@@ -179,11 +179,11 @@ static void check_failure(struct check *c, struct engine *e, const struct asked 
 static void one(struct check *c)
 {
     struct asked a = {.c = c}, apart = {.c = c};
-    size_t room = STATES * (size_t)c->plan.model.params;
+    size_t space = STATES * (size_t)c->plan.model.params;
     struct engine *e = NULL, *alone = NULL;
 
-    a.times = mem_new(room, 1);
-    apart.times = mem_new(room, 1);
+    a.times = mem_new(space, 1);
+    apart.times = mem_new(space, 1);
     if (engine_open(&e, c->world, &c->plan, &(struct engine_options){0}, &err) ||
         engine_open(&alone, c->world, &c->plan, &(struct engine_options){0}, &err) ||
         engine_load(alone, &(struct engine_source){read_any, NULL, &apart}, 1, &err) ||

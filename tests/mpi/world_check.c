@@ -156,7 +156,7 @@ static void check_prepare_refused(struct world *w)
         int64_t much = INT64_C(1) << 40;
         struct exec_row large = {
             .kind = EXEC_RECV, .peer = w->rank, .bytes = much, .wire_bytes = much};
-        struct exec_rows rows = {.rooms = 1};
+        struct exec_rows rows = {.slots = 1};
         struct exec_mpi_handle *bad = NULL;
         if (w->rank == who) {
             rows.rows = 1;
@@ -328,7 +328,7 @@ static char byte_of(int rank, int64_t question, int64_t at)
 static const int64_t answer_bytes[] = {0, 1, WORLD_CHUNK - 1, WORLD_CHUNK, 3 * WORLD_CHUNK + 5};
 enum { ANSWERS = sizeof answer_bytes / sizeof *answer_bytes, ABSENT = ANSWERS };
 
-static int answer(void *arg, const int64_t what[WORLD_ASK], void *to, int64_t *bytes,
+static int answer(void *arg, const int64_t what[WORLD_REQUEST], void *to, int64_t *bytes,
                   struct err *why)
 {
     const struct world *w = arg;
@@ -350,19 +350,19 @@ static int hold(void *arg)
     return ++times % 2;
 }
 
-static void ask_all(struct world *w, struct world_service *s, char *room, int64_t most)
+static void ask_all(struct world *w, struct world_service *s, char *space, int64_t most)
 {
     err = (struct err){0};
 
     for (int r = 0; r < w->ranks; r++)
         for (int64_t i = 0; r != w->rank && i <= ANSWERS; i++) {
             int64_t bytes = -1, wrong = 0;
-            int rc = world_ask(s, r, (int64_t[]){i, 0, 0, 10 * w->rank + i}, room, most, &bytes,
-                               &err);
+            int rc = world_request(s, r, (int64_t[]){i, 0, 0, 10 * w->rank + i}, space, most,
+                                   &bytes, &err);
             expect(w, (rc == 0) == (i < ANSWERS), "answers what there is");
             expect(w, rc == 0 || err.code == ERR_ABSENT, "has no other");
             for (int64_t k = 0; rc == 0 && k < bytes; k++)
-                wrong += room[k] != byte_of(r, 10 * w->rank + i, k);
+                wrong += space[k] != byte_of(r, 10 * w->rank + i, k);
             expect(w, rc || (bytes == answer_bytes[i] && !wrong), "answers those bytes");
         }
 }
@@ -374,17 +374,17 @@ static void check_service(struct world *w)
     const struct world_answers a = {answer, w, most};
     struct world_service *s = NULL;
     struct world_peers p;
-    char *room = mem_new((size_t)most, 1);
+    char *space = mem_new((size_t)most, 1);
 
     expect(w, world_peers_open(w, 0, &p, &err) == 0, "opens peers");
     for (int times = 0; times < 2; times++) {
         expect(w, world_service_open(&s, &p, &a, &err) == 0, "opens a service");
-        ask_all(w, s, room, most);
+        ask_all(w, s, space, most);
         expect(w, world_barrier(w, &err) == 0, "is done with asking");
         world_service_close(s);
     }
     world_peers_close(&p);
-    mem_free(room);
+    mem_free(space);
 }
 
 /* Each rank sends each other one two parcels of each size at once, and gets as many. */

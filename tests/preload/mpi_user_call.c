@@ -124,7 +124,7 @@ static void layouts(const struct call *c, struct work *w)
     w->send = odd == (c->form == ALLGATHERV && c->shape == 1) ? other : y;
 }
 
-static int64_t room(const struct type *y, int64_t items)
+static int64_t space(const struct type *y, int64_t items)
 {
     return items / y->per * y->extent + 2 * GUARD;
 }
@@ -164,8 +164,8 @@ static void buffers(const struct call *c, struct work *w)
             items = w->out[i].at + w->out[i].items;
     if (c->form == BCAST)
         items = c->count;
-    w->got_bytes = room(w->recv, items);
-    w->sent_bytes = here ? 1 : room(w->send, w->in);
+    w->got_bytes = space(w->recv, items);
+    w->sent_bytes = here ? 1 : space(w->send, w->in);
     w->before = noise(w->got_bytes, c->seed + 1);
     w->sent = noise(w->sent_bytes, c->seed + 2);
     if (here)

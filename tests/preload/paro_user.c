@@ -110,14 +110,14 @@ static int is_right(const struct paro_spec *s, const char *out, int64_t n_out, i
     int64_t from = s->op == PARO_REDUCE_SCATTER ? shape_of(s, r, n).before : 0;
     int bytes = elem_bytes[s->type],
         copies = s->op == PARO_ALL_GATHER || s->op == PARO_BROADCAST;
-    double room;
+    double space;
 
     for (int64_t i = 0; i < n_out; i++) {
         int who = s->op == PARO_BROADCAST ? s->root : copies ? owner(s, i, n) : 0;
         int times = copies && s->reduction == PARO_AVG ? n : 1;
-        put(s->type, &room, 0,
+        put(s->type, &space, 0,
             copies ? times * value(who, i, round) : together(s->reduction, from + i, round, n));
-        if (memcmp(out + i * bytes, &room, (size_t)bytes))
+        if (memcmp(out + i * bytes, &space, (size_t)bytes))
             return 0;
     }
     return 1;

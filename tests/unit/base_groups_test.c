@@ -152,17 +152,17 @@ TEST(init_of_refuses)
     assert_int_equal(g.ranks, 77);
 }
 
-TEST(print_stays_in_its_room)
+TEST(print_stays_in_its_space)
 {
     struct groups g;
     char text[16];
 
     groups_init(&g, 4, (const int[]){4, 4, 3, 1000});
-    for (int room = 1; room < 15; room++) {
+    for (int space = 1; space < 15; space++) {
         memset(text, '#', sizeof text);
-        groups_print(&g, text, room);
-        assert_true(memchr(text, 0, (size_t)room) != NULL);
-        assert_int_equal(text[room], '#');
+        groups_print(&g, text, space);
+        assert_true(memchr(text, 0, (size_t)space) != NULL);
+        assert_int_equal(text[space], '#');
     }
     groups_print(&g, text, sizeof text);
     assert_string_equal(text, "[4,4,3,1000]");

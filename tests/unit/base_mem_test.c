@@ -28,23 +28,23 @@ TEST(new_is_zeroed_and_never_null)
 
 TEST(grow_keeps_what_is_there)
 {
-    size_t room = 0;
+    size_t space = 0;
     int *v = NULL;
 
     for (int i = 0; i < 1000; i++) {
-        v = mem_grow(v, &room, (size_t)i + 1, sizeof *v);
+        v = mem_grow(v, &space, (size_t)i + 1, sizeof *v);
         v[i] = i;
     }
-    assert_true(room >= 1000 && room < 2 * 1000 + 16);
+    assert_true(space >= 1000 && space < 2 * 1000 + 16);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(v[i], i);
-    int *same = mem_grow(v, &room, 10, sizeof *v);
+    int *same = mem_grow(v, &space, 10, sizeof *v);
     assert_ptr_equal(same, v);
     mem_free(v);
 }
 
 /* The status of a child that runs f with its standard error in `said`. */
-static int in_child(void (*f)(void), char *said, size_t room)
+static int in_child(void (*f)(void), char *said, size_t space)
 {
     int ends[2], status = 0;
 
@@ -60,7 +60,7 @@ static int in_child(void (*f)(void), char *said, size_t room)
         _exit(0);
     }
     close(ends[1]);
-    ssize_t n = read(ends[0], said, room - 1);
+    ssize_t n = read(ends[0], said, space - 1);
     said[n > 0 ? n : 0] = 0;
     close(ends[0]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -77,9 +77,9 @@ static void ask_too_much(void)
 
 static void grow_too_much(void)
 {
-    size_t room = 0;
+    size_t space = 0;
 
-    mem_free(mem_grow(NULL, &room, too_many, 1));
+    mem_free(mem_grow(NULL, &space, too_many, 1));
 }
 
 TEST(lost_memory_aborts_with_a_line)
@@ -155,21 +155,21 @@ TEST(arena_places_what_it_measured)
 
 TEST(arena_borrows)
 {
-    _Alignas(64) char room[128];
+    _Alignas(64) char space[128];
     struct arena arena;
 
-    arena_borrow(&arena, room, sizeof room);
-    assert_ptr_equal(arena_take(&arena, 10), room);
-    assert_ptr_equal(arena_take(&arena, 64), room + 64);
+    arena_borrow(&arena, space, sizeof space);
+    assert_ptr_equal(arena_take(&arena, 10), space);
+    assert_ptr_equal(arena_take(&arena, 64), space + 64);
     arena_release(&arena); /* does not free what is not its own */
 }
 
 static void take_beyond(void)
 {
     struct arena arena;
-    _Alignas(64) char room[64];
+    _Alignas(64) char space[64];
 
-    arena_borrow(&arena, room, sizeof room);
+    arena_borrow(&arena, space, sizeof space);
     arena_take(&arena, 65);
 }
 

@@ -86,7 +86,7 @@ static void assert_reduced(const void *to, const void *a, const void *b, enum dt
     }
 }
 
-enum { LEN = 71, OFF = 8, ROOM = (LEN + 2 * OFF) * 8 };
+enum { LEN = 71, OFF = 8, SPACE = (LEN + 2 * OFF) * 8 };
 
 /* Any bits: numbers of every size and kind.  Or, close together, floats with one high byte, so
  * that sums carry, cancel and are rounded. */
@@ -95,7 +95,7 @@ static void fill(void *p, enum dtype type, int close, uint64_t stream)
     unsigned char *at = p;
     int bytes = dtype_bytes(type);
 
-    for (int i = 0; i < ROOM; i++) {
+    for (int i = 0; i < SPACE; i++) {
         at[i] = (unsigned char)(rng_u64(9, stream, (uint64_t)i) >> 11);
         if (close && i % bytes == bytes - 1)
             at[i] = (unsigned char)((at[i] & 0x80) | 0x3f);
@@ -103,7 +103,7 @@ static void fill(void *p, enum dtype type, int close, uint64_t stream)
 }
 
 struct fields {
-    unsigned char a[ROOM], b[ROOM], to[ROOM], was[ROOM];
+    unsigned char a[SPACE], b[SPACE], to[SPACE], was[SPACE];
 };
 
 /* Into a third place, onto a, onto b; bytes before and behind stay. */
@@ -114,17 +114,17 @@ static void try_length(struct fields *f, enum dtype type, enum dtype_op op, int 
     fill(f->a, type, off % 2, (uint64_t)n);
     fill(f->b, type, off % 2, (uint64_t)n | 1 << 20);
     fill(f->to, type, 0, 1 << 21);
-    memcpy(f->was, f->to, ROOM);
+    memcpy(f->was, f->to, SPACE);
     dtype_reduce(f->to + at, f->a + at, f->b + bytes, type, op, n);
     assert_reduced(f->to + at, f->a + at, f->b + bytes, type, op, n);
     assert_memory_equal(f->to, f->was, at);
-    assert_memory_equal(f->to + end, f->was + end, ROOM - end);
-    memcpy(f->was, f->a, ROOM);
+    assert_memory_equal(f->to + end, f->was + end, SPACE - end);
+    memcpy(f->was, f->a, SPACE);
     dtype_reduce(f->a + at, f->a + at, f->b + bytes, type, op, n);
     assert_reduced(f->a + at, f->was + at, f->b + bytes, type, op, n);
-    assert_memory_equal(f->a + end, f->was + end, ROOM - end);
-    memcpy(f->a, f->was, ROOM);
-    memcpy(f->was, f->b, ROOM);
+    assert_memory_equal(f->a + end, f->was + end, SPACE - end);
+    memcpy(f->a, f->was, SPACE);
+    memcpy(f->was, f->b, SPACE);
     dtype_reduce(f->b + bytes, f->a + at, f->b + bytes, type, op, n);
     assert_reduced(f->b + bytes, f->a + at, f->was + bytes, type, op, n);
 }

@@ -128,15 +128,15 @@ TEST(rounds_fill_two_seconds)
 /* Each of two follows itself as often as the other; none is left out of an iteration. */
 TEST(turns_are_reversed_every_other_time)
 {
-    int follows[2][2] = {{0}}, last = bench_turn(-1, 1, 2);
+    int follows[2][2] = {{0}}, last = bench_round(-1, 1, 2);
 
     for (int i = 0; i < 8; i++)
         for (int at = 0; at < 2; at++) {
-            int now = bench_turn(i, at, 2);
+            int now = bench_round(i, at, 2);
             follows[now][last]++;
             last = now;
         }
     for (int i = 0; i < 4; i++)
         assert_int_equal(follows[i / 2][i % 2], 4);
-    assert_int_equal(bench_turn(0, 1, 5) + bench_turn(1, 1, 5), 4);
+    assert_int_equal(bench_round(0, 1, 5) + bench_round(1, 1, 5), 4);
 }

@@ -25,11 +25,11 @@ static inline char *local_spot(const struct local_rank *r, struct exec_spot s)
 
 static inline int local_ready(const struct local_rank *r, const struct exec_row *row)
 {
-    if (r->finished < row->after || r->writes[row->room] != row->wrote)
+    if (r->finished < row->after || r->writes[row->slot] != row->wrote)
         return 0;
     if (row->kind == EXEC_LOCAL && r->writes[row->source] != row->source_wrote)
         return 0;
-    return row->kind == EXEC_SEND || r->reads[row->room] == row->read;
+    return row->kind == EXEC_SEND || r->reads[row->slot] == row->read;
 }
 
 /* The receive that belongs to a send: the first unfinished one of the same lane, step, peer and
@@ -40,7 +40,7 @@ static inline int local_find_receive(const struct local_rank *to, int src,
     for (int i = 0; i < to->rows->rows; i++) {
         const struct exec_row *row = &to->rows->row[i];
         if (!to->done[i] && row->kind == EXEC_RECV && row->peer == src &&
-            row->lane == send->lane && row->step == send->step && row->source == send->room)
+            row->lane == send->lane && row->step == send->step && row->source == send->slot)
             return i;
     }
     return -1;
@@ -53,7 +53,7 @@ static inline void local_finish(struct local_rank *r, int at)
     r->done[at] = 1;
     r->finished++;
     if (row->kind != EXEC_SEND)
-        r->writes[row->room]++;
+        r->writes[row->slot]++;
     if (row->kind != EXEC_RECV)
         r->reads[row->source]++;
 }
@@ -216,8 +216,8 @@ static inline int exec_local_run(const struct local *l, int keep)
         ranks[r].rows = rows;
         ranks[r].residual = keep ? l->residual[r] : NULL;
         ranks[r].done = mem_new((size_t)rows->rows, sizeof(int));
-        ranks[r].writes = mem_new((size_t)rows->rooms, sizeof(int));
-        ranks[r].reads = mem_new((size_t)rows->rooms, sizeof(int));
+        ranks[r].writes = mem_new((size_t)rows->slots, sizeof(int));
+        ranks[r].reads = mem_new((size_t)rows->slots, sizeof(int));
         ranks[r].base[EXEC_IN] = l->in[r];
         ranks[r].base[EXEC_OUT] = l->out[r];
         ranks[r].base[EXEC_SCRATCH] = mem_new((size_t)rows->scratch_bytes, 1);

@@ -84,14 +84,14 @@ static void order_release(struct order *o)
     mem_free(o->of);
 }
 
-static int writes(const struct exec_row *row, int room)
+static int writes(const struct exec_row *row, int slot)
 {
-    return row->kind != EXEC_SEND && row->room == room;
+    return row->kind != EXEC_SEND && row->slot == slot;
 }
 
-static int reads(const struct exec_row *row, int room)
+static int reads(const struct exec_row *row, int slot)
 {
-    return row->kind != EXEC_RECV && row->source == room;
+    return row->kind != EXEC_RECV && row->source == slot;
 }
 
 /* Whether row b, behind a in row order, has to wait for it. */
@@ -99,7 +99,7 @@ static int depends(const struct exec_row *a, const struct exec_row *b, int a_at)
 {
     if (a_at < b->after)
         return 1;
-    if (b->kind != EXEC_SEND && (writes(a, b->room) || reads(a, b->room)))
+    if (b->kind != EXEC_SEND && (writes(a, b->slot) || reads(a, b->slot)))
         return 1;
     return b->kind != EXEC_RECV && writes(a, b->source);
 }

@@ -305,12 +305,12 @@ TEST(all_at_once_is_nobodys_fault)
 
 /* ---- plans ---- */
 
-/* Every turn: nobody sends to oneself, nobody receives twice. */
-static void check_turns(const struct health_plan *p)
+/* Every round: nobody sends to oneself, nobody receives twice. */
+static void check_rounds(const struct health_plan *p)
 {
     unsigned char *taken = mem_new((size_t)p->hosts, 1);
 
-    for (int t = 0; t < p->turns; t++) {
+    for (int t = 0; t < p->rounds; t++) {
         memset(taken, 0, (size_t)p->hosts);
         for (int k = 0; k < p->hosts; k++) {
             int to = p->dst[t * p->hosts + k];
@@ -335,29 +335,29 @@ TEST(rounds_load_every_port)
             d.seed = 1234567;
             assert_ok(health_plan(&d, &rules, &p, &err));
             assert_int_equal(p.stage, HEALTH_ROUNDS);
-            assert_true(p.turns >= HEALTH_SAMPLES_LEAST);
-            check_turns(&p);
+            assert_true(p.rounds >= HEALTH_SAMPLES_LEAST);
+            check_rounds(&p);
             unsigned char *met = mem_new((size_t)n * (size_t)n, 1);
             int pairs = 0;
-            for (int t = 0; t < p.turns; t++)
+            for (int t = 0; t < p.rounds; t++)
                 for (int k = 0; k < n; k++) {
                     int to = p.dst[t * n + k];
                     assert_true(to >= 0);
                     pairs += met[k * n + to]++ == 0;
                 }
-            /* all pairs, or as many as there are turns but for those met twice */
+            /* all pairs, or as many as there are rounds but for those met twice */
             int most = n * (n - 1);
             if (level == HEALTH_DEEP || n - 1 <= HEALTH_SAMPLES_LEAST)
                 assert_int_equal(pairs, most);
             else
-                assert_true(pairs * 10 >= p.turns * n * 8);
+                assert_true(pairs * 10 >= p.rounds * n * 8);
             mem_free(met);
             health_plan_release(&p);
             health_data_release(&d);
         }
 }
 
-/* Until nothing is suspected; on a healthy fabric within a few turns. */
+/* Until nothing is suspected; on a healthy fabric within a few rounds. */
 TEST(suspicions_come_to_an_end)
 {
     static const char *const specs[] = {
@@ -370,7 +370,7 @@ TEST(suspicions_come_to_an_end)
             for (int k = 0; k < d.samples.count; k++)
                 assert_true(d.samples.at[k].round < d.wanted + 64);
             assert_ok(health_plan(&d, &rules, &p, &err));
-            assert_int_equal(p.turns, 0);
+            assert_int_equal(p.rounds, 0);
             health_plan_release(&p);
             health_data_release(&d);
         }

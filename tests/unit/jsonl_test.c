@@ -52,11 +52,11 @@ static const char *put_gzip(const char *name, const char *text, size_t bytes, co
 /* The text as two frames of zstd, of which the last `cut` bytes are missing. */
 static const char *put_zstd(const char *name, const char *text, size_t bytes, size_t cut)
 {
-    size_t room = 2 * ZSTD_compressBound(bytes), half = bytes / 2;
-    char *packed = mem_new(room, 1);
-    size_t n = ZSTD_compress(packed, room, text, half, 3);
+    size_t space = 2 * ZSTD_compressBound(bytes), half = bytes / 2;
+    char *packed = mem_new(space, 1);
+    size_t n = ZSTD_compress(packed, space, text, half, 3);
 
-    n += ZSTD_compress(packed + n, room - n, text + half, bytes - half, 3);
+    n += ZSTD_compress(packed + n, space - n, text + half, bytes - half, 3);
     const char *path = put(name, packed, n - cut);
     mem_free(packed);
     return path;

@@ -22,7 +22,7 @@ struct arrays {
     int32_t start[MOST], column[MOST];
     float value[4 * MOST], dvalue[4 * MOST];
     float whole[MOST], x[MOST], y[2 * MOST], from[2 * MOST], bias[MOST], dx[MOST];
-    float *room;
+    float *space;
 };
 
 static void draw(float *x, int64_t n, uint64_t stream)
@@ -58,13 +58,13 @@ static struct arrays *make(const struct setting *s)
     draw(a->bias, s->out, 4);
     draw(a->dx, s->rows * s->in, 5);
     draw(a->dvalue, (int64_t)n * s->block, 6);
-    a->room = mem_new((size_t)kern_sparse_room(s->rows, s->in, s->out), sizeof *a->room);
+    a->space = mem_new((size_t)kern_sparse_space(s->rows, s->in, s->out), sizeof *a->space);
     return a;
 }
 
 static void drop(struct arrays *a)
 {
-    mem_free(a->room);
+    mem_free(a->space);
     mem_free(a);
 }
 
@@ -89,7 +89,7 @@ static void check(const struct setting *s)
 
     for (int way = 0; way < 2; way++) {
         float *from = way ? a->from : NULL, *bias = way ? NULL : a->bias;
-        kern_sparse_y(&a->w, a->x, s->in, s->rows, from, bias, a->y, ld, a->room);
+        kern_sparse_y(&a->w, a->x, s->in, s->rows, from, bias, a->y, ld, a->space);
         for (int64_t r = 0; r < s->rows; r++)
             for (int64_t o = 0; o < s->out; o++)
                 expect(a->y[r * ld + o], a->x + r * s->in, 1, a->whole + o * s->in, 1, s->in,
@@ -98,7 +98,7 @@ static void check(const struct setting *s)
     float *was = mem_new((size_t)(s->rows * s->in), sizeof *was);
     for (int add = 0; add < 2; add++) {
         memcpy(was, a->dx, (size_t)(s->rows * s->in) * sizeof *was);
-        kern_sparse_dx(&a->w, a->from, ld, s->rows, add, a->dx, s->in, a->room);
+        kern_sparse_dx(&a->w, a->from, ld, s->rows, add, a->dx, s->in, a->space);
         for (int64_t r = 0; r < s->rows; r++)
             for (int64_t i = 0; i < s->in; i++)
                 expect(a->dx[r * s->in + i], a->from + r * ld, 1, a->whole + i, s->in, s->out,
@@ -108,7 +108,7 @@ static void check(const struct setting *s)
     int64_t n = a->start[(s->out + s->block - 1) / s->block];
     was = mem_new((size_t)(n * s->block + 1), sizeof *was);
     memcpy(was, a->dvalue, (size_t)(n * s->block) * sizeof *was);
-    kern_sparse_dw(&a->w, a->from, ld, a->x, s->in, s->rows, a->dvalue, a->room);
+    kern_sparse_dw(&a->w, a->from, ld, a->x, s->in, s->rows, a->dvalue, a->space);
     for (int64_t o = 0; o < s->out; o++)
         for (int32_t p = a->start[o / s->block]; p < a->start[o / s->block + 1]; p++) {
             int64_t at = p * s->block + o % s->block;
@@ -138,7 +138,7 @@ TEST(a_place_outside_the_matrix_stays_0)
     struct arrays *a = make(&(struct setting){33, 20, 6, 4, 1});
 
     memset(a->dvalue, 0, sizeof a->dvalue);
-    kern_sparse_dw(&a->w, a->from, 12, a->x, 20, 33, a->dvalue, a->room);
+    kern_sparse_dw(&a->w, a->from, 12, a->x, 20, 33, a->dvalue, a->space);
     for (int32_t p = a->start[1]; p < a->start[2]; p++)
         for (int b = 2; b < 4; b++)
             assert_true(a->dvalue[p * 4 + b] == 0);

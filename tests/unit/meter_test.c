@@ -11,12 +11,12 @@
 
 static char dir[TEMP_PATH];
 
-static void path_of(char *path, size_t room)
+static void path_of(char *path, size_t space)
 {
     char host[METER_HOST] = "";
 
     gethostname(host, sizeof host - 1);
-    snprintf(path, room, "%s/%s.%d.test", dir, host, (int)getpid());
+    snprintf(path, space, "%s/%s.%d.test", dir, host, (int)getpid());
 }
 
 static struct meter *open_one(void)

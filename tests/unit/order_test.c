@@ -151,7 +151,7 @@ static void check_shares(const struct order_mix *m)
 
     for (int64_t k = 0; k < 2 * m->period; k++) {
         uint64_t sample = 0;
-        int s = order_mix_turn(m, (uint64_t)k, &sample);
+        int s = order_mix_epoch(m, (uint64_t)k, &sample);
         assert_in_range(s, 0, m->sources - 1);
         assert_int_equal(sample, had[s]); /* a source's samples in order, none left out */
         had[s]++;
@@ -218,7 +218,7 @@ TEST(far_samples)
 
     order_mix_init(&m, (double[]){2, 1}, 2);
     uint64_t k = UINT64_C(3) << 60;
-    int s = order_mix_turn(&m, k, &sample);
+    int s = order_mix_epoch(&m, k, &sample);
     assert_int_equal(sample, s ? UINT64_C(1) << 60 : UINT64_C(1) << 61);
     order_mix_release(&m);
 }

@@ -214,7 +214,7 @@ TEST(a_shortlist_has_all_that_may_be_fastest)
 
 TEST(operations_have_names)
 {
-    struct pick_ask ask;
+    struct pick_query query;
 
     for (unsigned p = 1; p <= SCHEDULE_BROADCAST; p++) {
         struct pick_word word;
@@ -222,10 +222,10 @@ TEST(operations_have_names)
         assert_ok(pick_phases_parse(pick_phases_name(p, &word), &back, &err));
         assert_int_equal(back, p);
     }
-    assert_ok(pick_ask_parse(&ask, "broadcast,reduce-inside+gather-inside", &err));
-    assert_int_equal(ask.ops, 2);
-    assert_int_equal(ask.op[1], 9);
-    assert_refused(pick_ask_parse(&ask, "broadcast,all-gather,broadcast", &err),
+    assert_ok(pick_query_parse(&query, "broadcast,reduce-inside+gather-inside", &err));
+    assert_int_equal(query.ops, 2);
+    assert_int_equal(query.op[1], 9);
+    assert_refused(pick_query_parse(&query, "broadcast,all-gather,broadcast", &err),
                    "'broadcast' twice expected once");
     static const char *const wrong[] = {"",
                                         "gather",
@@ -234,7 +234,7 @@ TEST(operations_have_names)
                                         "gather-inside+gather-inside",
                                         "broadcast+gather-inside"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_says(pick_ask_parse(&ask, wrong[i], &err), "expected all-gather");
+        assert_says(pick_query_parse(&query, wrong[i], &err), "expected all-gather");
     }
 }
 
@@ -246,10 +246,10 @@ TEST(moves_are_all_asked_for)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct groups g;
         struct layout l;
-        struct pick_ask ask = {0};
+        struct pick_query query = {0};
         assert_ok(groups_parse(&g, shapes[i], &err));
         layout_init(&l, &g);
-        pick_ask_moves(&ask, &g);
+        pick_query_moves(&query, &g);
         for (int from = 0; from < 3; from++)
             for (int to = 0; to < 3; to++) {
                 unsigned want = layout_phases_trim(
@@ -257,8 +257,8 @@ TEST(moves_are_all_asked_for)
                 int there = 0;
                 if (!want)
                     continue;
-                for (int k = 0; k < ask.ops; k++)
-                    there += ask.op[k] == want;
+                for (int k = 0; k < query.ops; k++)
+                    there += query.op[k] == want;
                 assert_int_equal(there, 1);
             }
         layout_release(&l);

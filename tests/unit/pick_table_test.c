@@ -27,7 +27,7 @@ static void same_texts(const struct pick_table *a, const struct pick_table *b)
     }
 }
 
-static void check_rules(const struct topo *t, const struct pick_ask *ask,
+static void check_rules(const struct topo *t, const struct pick_query *query,
                         const struct pick_table *table)
 {
     for (int i = 0; i < table->rules; i++) {
@@ -40,11 +40,11 @@ static void check_rules(const struct topo *t, const struct pick_ask *ask,
         assert_ptr_equal(pick_find(table, r->phases, r->from_bytes), r);
         assert_ptr_equal(pick_find(table, r->phases, r->below_bytes - 1), r);
     }
-    for (int o = 0; o < ask->ops; o++)
-        for (int64_t b = ask->min_bytes; b <= ask->max_bytes; b *= ask->factor) {
+    for (int o = 0; o < query->ops; o++)
+        for (int64_t b = query->min_bytes; b <= query->max_bytes; b *= query->factor) {
             struct pick_answer a;
-            const struct pick_rule *r = pick_find(table, ask->op[o], b);
-            assert_ok(pick_auto(t, ask->op[o], b, &a, &err));
+            const struct pick_rule *r = pick_find(table, query->op[o], b);
+            assert_ok(pick_auto(t, query->op[o], b, &a, &err));
             assert_non_null(r);
             assert_int_equal(r->algo, a.best.algo);
             assert_true(r->chunk_bytes == a.best.chunk_bytes);
@@ -59,11 +59,11 @@ TEST(tables_say_what_auto_says)
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct topo t;
         struct pick_table table, back;
-        struct pick_ask ask = {.min_bytes = 64, .max_bytes = 4 << 20, .factor = 4};
+        struct pick_query query = {.min_bytes = 64, .max_bytes = 4 << 20, .factor = 4};
         assert_ok(topo_parse_synth(&t, specs[i], &err));
-        pick_ask_moves(&ask, &t.groups);
-        assert_ok(pick_table_make(&t, &ask, &table, &err));
-        check_rules(&t, &ask, &table);
+        pick_query_moves(&query, &t.groups);
+        assert_ok(pick_table_make(&t, &query, &table, &err));
+        check_rules(&t, &query, &table);
         assert_ok(pick_table_check(&table, &t.groups, &err));
         char *first = print(&table, PICK_YAML);
         assert_ok(pick_table_parse(&back, "t.yaml", first, &err));
@@ -81,11 +81,11 @@ TEST(boundaries_are_where_times_meet)
 {
     struct topo t;
     struct pick_table table;
-    struct pick_ask ask = {1, {SCHEDULE_ALL_GATHER}, 64, 16 << 20, 4};
+    struct pick_query query = {1, {SCHEDULE_ALL_GATHER}, 64, 16 << 20, 4};
     int seen = 0;
 
     assert_ok(topo_parse_synth(&t, "4x2,inter=500mbit:500us,intra=1GB/s:5us", &err));
-    assert_ok(pick_table_make(&t, &ask, &table, &err));
+    assert_ok(pick_table_make(&t, &query, &table, &err));
     for (int i = 1; i < table.rules; i++, seen++) {
         const struct pick_rule *a = &table.rule[i - 1], *b = &table.rule[i];
         double first, second;

@@ -17,7 +17,7 @@
 static const double GB = 1e9;
 
 /* The nearest to `name` under a memory of a rank. */
-static void expect_nearest(const char *shape, double memory, const char *name,
+static void expect_closest(const char *shape, double memory, const char *name,
                            enum plan_target target, const char *nearest)
 {
     struct model m = bare(65.286e9);
@@ -30,7 +30,7 @@ static void expect_nearest(const char *shape, double memory, const char *name,
     s.strategy = plan_strategy_at(index_of(name));
     assert_ok(plan_search(&s, &err));
     s.best = s.best < 0 ? s.closest : s.best;
-    int found = plan_emit_nearest(&s, target);
+    int found = plan_emit_closest(&s, target);
     if (found != index_of(nearest))
         fail_msg("%s on %s, target %d: index %d, expected %s", name, shape, target, found,
                  nearest);
@@ -39,25 +39,25 @@ static void expect_nearest(const char *shape, double memory, const char *name,
 
 TEST(test_nearest)
 {
-    expect_nearest("8x8", 0, "IIG", PLAN_MEGATRON, "IIG");
-    expect_nearest("8x8", 0, "IIG", PLAN_DEEPSPEED, "III");       /* one step; GGG is two */
-    expect_nearest("8x8", 80 * GB, "IIG", PLAN_DEEPSPEED, "GGG"); /* III has no room */
-    expect_nearest("8x8", 80 * GB, "IIG", PLAN_FSDP, "GGG");
-    expect_nearest("8x8", 80 * GB, "IIG", PLAN_MEGATRON, "IIG");
-    expect_nearest("8x8", 0, "GNG", PLAN_FSDP, "GNG");
-    expect_nearest("8x8", 0, "INI", PLAN_FSDP, "INI");
-    expect_nearest("8x8", 0, "NIG", PLAN_DEEPSPEED, "NNG"); /* NGG is as near, and slower */
-    expect_nearest("8x8", 10 * GB, "IIG", PLAN_DEEPSPEED, "GGG"); /* nothing fits: the least */
+    expect_closest("8x8", 0, "IIG", PLAN_MEGATRON, "IIG");
+    expect_closest("8x8", 0, "IIG", PLAN_DEEPSPEED, "III");       /* one step; GGG is two */
+    expect_closest("8x8", 80 * GB, "IIG", PLAN_DEEPSPEED, "GGG"); /* III has no room */
+    expect_closest("8x8", 80 * GB, "IIG", PLAN_FSDP, "GGG");
+    expect_closest("8x8", 80 * GB, "IIG", PLAN_MEGATRON, "IIG");
+    expect_closest("8x8", 0, "GNG", PLAN_FSDP, "GNG");
+    expect_closest("8x8", 0, "INI", PLAN_FSDP, "INI");
+    expect_closest("8x8", 0, "NIG", PLAN_DEEPSPEED, "NNG"); /* NGG is as near, and slower */
+    expect_closest("8x8", 10 * GB, "IIG", PLAN_DEEPSPEED, "GGG"); /* nothing fits: the least */
     for (int target = 0; target < PLAN_TARGETS; target++)
         for (int i = 0; i < 4; i++) {
             static const char *const all[] = {"NNN", "NNG", "NGG", "GGG"};
-            expect_nearest("8x8", 0, all[i], (enum plan_target)target, all[i]);
-            expect_nearest("[8,8,7]", 0, all[i], (enum plan_target)target, all[i]);
+            expect_closest("8x8", 0, all[i], (enum plan_target)target, all[i]);
+            expect_closest("[8,8,7]", 0, all[i], (enum plan_target)target, all[i]);
         }
     /* Ragged groups are no mesh; in one group I is G, with one rank in each it is N. */
-    expect_nearest("[8,8,7]", 0, "III", PLAN_FSDP, "NNN"); /* all are three steps off */
-    expect_nearest("1x8", 0, "IIG", PLAN_DEEPSPEED, "IIG");
-    expect_nearest("8x1", 0, "IIG", PLAN_DEEPSPEED, "IIG");
+    expect_closest("[8,8,7]", 0, "III", PLAN_FSDP, "NNN"); /* all are three steps off */
+    expect_closest("1x8", 0, "IIG", PLAN_DEEPSPEED, "IIG");
+    expect_closest("8x1", 0, "IIG", PLAN_DEEPSPEED, "IIG");
 }
 
 static char *text_of(const char *shape, const char *name, enum plan_target target)

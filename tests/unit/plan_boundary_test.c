@@ -18,7 +18,7 @@ struct asked {
     struct plan_search search;
 };
 
-static void ask(struct asked *a, const char *spec, double params, int level)
+static void request(struct asked *a, const char *spec, double params, int level)
 {
     *a = (struct asked){.model = params > 0 ? bare(params) : tiny_llama(0)};
     if (topo_parse_synth(&a->topo, spec, &err) ||
@@ -46,7 +46,7 @@ static void compare(const char *spec, int levels)
     struct asked all;
     int best = -1;
 
-    ask(&all, spec, 0, PLAN_BOUNDARY_AUTO);
+    request(&all, spec, 0, PLAN_BOUNDARY_AUTO);
     all.search.auto_batch = all.search.auto_accum = all.search.auto_keep = 1;
     all.search.at.global_batch = 4096;
     find(&all);
@@ -54,7 +54,7 @@ static void compare(const char *spec, int levels)
     struct plan_found first = {.best = -1};
     for (int i = 0; i < levels; i++) {
         struct asked one;
-        ask(&one, spec, 0, all.groups.level[i]);
+        request(&one, spec, 0, all.groups.level[i]);
         one.search.auto_batch = one.search.auto_accum = one.search.auto_keep = 1;
         one.search.at.global_batch = 4096;
         find(&one);
@@ -93,7 +93,7 @@ TEST(test_two_levels)
 {
     struct asked a;
 
-    ask(&a, "2x4,inter=60MB/s:50us,flops=50e9,memory=1e9", 0, PLAN_BOUNDARY_AUTO);
+    request(&a, "2x4,inter=60MB/s:50us,flops=50e9,memory=1e9", 0, PLAN_BOUNDARY_AUTO);
     struct plan_search plain = a.search;
     plain.groups = NULL;
     find(&a);
@@ -114,7 +114,7 @@ TEST(test_by_hand)
     int iii = 13;
 
     for (int level = 0; level < 2; level++) {
-        ask(&a, "2x2x2,intra=1GB/s:0s,inter=100MB/s:0s,level2=50MB/s:0s", 4e6, level);
+        request(&a, "2x2x2,intra=1GB/s:0s,inter=100MB/s:0s,level2=50MB/s:0s", 4e6, level);
         a.search.at.algo = SCHEDULE_TWO_LEVEL;
         a.search.at.grad_type = DTYPE_BF16;
         find(&a);
@@ -133,7 +133,7 @@ TEST(test_wrong_level)
     struct plan_boundaries b;
     struct asked a;
 
-    ask(&a, "2x2x2", 1e6, 1);
+    request(&a, "2x2x2", 1e6, 1);
     assert_refused(plan_boundaries_init(&b, &a.topo, 2, &err),
                    "--group-level: 2 expected 0 1 auto 3 levels");
     drop(&a);
@@ -148,7 +148,7 @@ static struct plan_found turned(const double rates[2], double memory, int accum,
     snprintf(spec, sizeof spec,
              "2x2x2,intra=1GB/s:3us,inter=%.17gB/s:10us,level2=%.17gB/s:50us,flops=50e9",
              rates[0], rates[1]);
-    ask(&a, spec, 0, PLAN_BOUNDARY_AUTO);
+    request(&a, spec, 0, PLAN_BOUNDARY_AUTO);
     a.search.at.memory_bytes = memory;
     a.search.at.accum = accum;
     find(&a);
@@ -169,7 +169,7 @@ static int changes(double inter, double level2, double memory)
     snprintf(spec, sizeof spec,
              "2x2x2,intra=1GB/s:3us,inter=%.17gB/s:10us,level2=%.17gB/s:50us,flops=50e9", inter,
              level2);
-    ask(&a, spec, 0, PLAN_BOUNDARY_AUTO);
+    request(&a, spec, 0, PLAN_BOUNDARY_AUTO);
     a.search.at.memory_bytes = memory;
     find(&a);
     plan_what_if(&a.search, &c);
@@ -223,7 +223,7 @@ static void smallest(const char *spec, double params, const char *told)
     struct plan_advice advice;
     struct asked a;
 
-    ask(&a, spec, params, PLAN_BOUNDARY_AUTO);
+    request(&a, spec, params, PLAN_BOUNDARY_AUTO);
     a.search.at.grad_type = DTYPE_BF16;
     find(&a);
     assert_int_equal(a.search.best, -1);
@@ -253,7 +253,7 @@ TEST(test_relief)
     struct plan_advice advice;
     struct asked a;
 
-    ask(&a, "2x2,memory=4250e3", 0, PLAN_BOUNDARY_AUTO);
+    request(&a, "2x2,memory=4250e3", 0, PLAN_BOUNDARY_AUTO);
     a.search.at.micro_batch = 16;
     find(&a);
     plan_fit(&a.search, &advice);
@@ -272,7 +272,7 @@ TEST(test_bound)
     struct plan_advice advice;
     struct asked a;
 
-    ask(&a, "1x1024,memory=16kB", 16.8e9, PLAN_BOUNDARY_AUTO);
+    request(&a, "1x1024,memory=16kB", 16.8e9, PLAN_BOUNDARY_AUTO);
     a.search.at.grad_type = DTYPE_BF16;
     find(&a);
     plan_fit(&a.search, &advice);
@@ -290,7 +290,7 @@ TEST(test_checkpoint)
     static const int host[] = {0, 1, 1, 2};
     struct asked a;
 
-    ask(&a, "4x2", 0, PLAN_BOUNDARY_AUTO);
+    request(&a, "4x2", 0, PLAN_BOUNDARY_AUTO);
     a.search.storage_Bps = 1e6;
     a.search.at.param_type = DTYPE_F32; /* is not what is saved */
     find(&a);

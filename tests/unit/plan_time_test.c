@@ -108,7 +108,7 @@ static void wait_for(struct ticks *w, int lane, int jobs)
         tick(w, 0);
 }
 
-static int ask(struct ticks *w, int lane, int need_lane, int need)
+static int request(struct ticks *w, int lane, int need_lane, int need)
 {
     struct queue *q = &w->queue[lane];
 
@@ -145,7 +145,7 @@ static void ask_ahead(struct ticks *w, int done)
             continue;
         if (use >= 2 * UNITS && visit_of(use) >= UNITS - w->keep && before >= done)
             return;
-        w->gather_of[use] = ask(w, GATHERS, SYNCS, moves(w, SYNCS) ? visit_of(use) + 1 : 0);
+        w->gather_of[use] = request(w, GATHERS, SYNCS, moves(w, SYNCS) ? visit_of(use) + 1 : 0);
     }
 }
 
@@ -169,10 +169,10 @@ static void use_unit(struct ticks *w, int use)
     int reduced = 0;
     if (moves(w, REDUCES)) {
         wait_for(w, REDUCES, w->queue[REDUCES].asked - w->buckets + 1);
-        reduced = ask(w, REDUCES, SYNCS, 0);
+        reduced = request(w, REDUCES, SYNCS, 0);
     }
     if (last && moves(w, BOUNDARIES))
-        ask(w, BOUNDARIES, REDUCES, reduced);
+        request(w, BOUNDARIES, REDUCES, reduced);
 }
 
 /* From update to update. */
@@ -181,7 +181,7 @@ static double step_of(struct ticks *w)
     for (int u = 0; u < UNITS; u++) {
         compute(w, w->update);
         if (moves(w, SYNCS))
-            ask(w, SYNCS, SYNCS, 0);
+            request(w, SYNCS, SYNCS, 0);
     }
     ask_ahead(w, 0);
     for (int use = 0; use < 2 * UNITS * w->accum; use++)
@@ -398,14 +398,14 @@ static const char *const fabrics[] = {
     "[4,4,3],intra=2GB/s:20us,inter=120MB/s:60us"};
 
 /* Seconds of one all-gather of `elems` in bf16, in the chunk that the plan chose. */
-static double planned_s(const struct plan_case *c, const struct plan_tally *tally,
+static double planned_s(const struct plan_case *c, const struct plan_traffic *traffic,
                         enum schedule_algo algo)
 {
-    struct plan_traffic f;
+    struct plan_flow f;
     const struct plan_strategy finest = {LETTER_G, LETTER_G, LETTER_G};
-    struct plan_bill b = plan_bill_of(c, tally, finest, algo);
+    struct plan_cost b = plan_cost_of(c, traffic, finest, algo);
 
-    plan_traffic_of(&b, 0, STEP_GATHER, &f);
+    plan_flow_of(&b, 0, STEP_GATHER, &f);
     return f.alone_s[0];
 }
 
@@ -415,14 +415,14 @@ static void compare_simulated(const struct topo *t, const char *spec, double par
     static const enum schedule_algo algos[] = {SCHEDULE_HO_RING, SCHEDULE_TWO_LEVEL,
                                                SCHEDULE_RING};
     struct model m = bare(params);
-    struct plan_tally tally;
+    struct plan_traffic traffic;
     struct plan_case c;
 
     plan_case_init(&c, t, &m);
-    plan_tally_init(&tally, t, &m, c.trainable, c.keep);
-    plan_choose_chunk(&c, &tally);
+    plan_traffic_init(&traffic, t, &m, c.trainable, c.keep);
+    plan_choose_chunk(&c, &traffic);
     for (int i = 0; i < 3; i++) {
-        double simulated = 0, planned = planned_s(&c, &tally, algos[i]);
+        double simulated = 0, planned = planned_s(&c, &traffic, algos[i]);
         assert_ok(pick_time(t, SCHEDULE_ALL_GATHER, 2 * m.params, algos[i], c.chunk_bytes,
                             &simulated, &err));
         if (fabs(planned - simulated) > within * simulated)
@@ -430,7 +430,7 @@ static void compare_simulated(const struct topo *t, const char *spec, double par
                      spec, params, schedule_algo_name(algos[i]), (long long)c.chunk_bytes,
                      planned, simulated);
     }
-    plan_tally_release(&tally);
+    plan_traffic_release(&traffic);
 }
 
 TEST(planner_and_simulator_agree)
@@ -454,11 +454,11 @@ TEST(planner_and_simulator_agree)
    measured then, if it is more. */
 TEST(test_message)
 {
-    const struct plan_tally t =
+    const struct plan_traffic t =
         LIST(.inside_s = 1, .inside_message_s = 10, .inside_busy_s = 50, .across_s = 100,
              .across_message_s = 1000, .across_busy_s = 50);
     const struct plan_case at = {0};
-    struct plan_bill b = {.tally = &t, .at = &at};
+    struct plan_cost b = {.traffic = &t, .at = &at};
 
     assert_true(plan_message_s(&b, 0) == 1 + 2 * 10);
     assert_true(plan_message_s(&b, 1) == 100 + 2 * 1000);

@@ -21,7 +21,7 @@ static enum preload_mpi_why one(struct program *p, uint64_t mark)
     if (preload_mpi_class_holds(c) && c->verdict == PRELOAD_IS_THEIRS)
         return PRELOAD_SLOWER;
     enum preload_mpi_why why = preload_mpi_class_next(c, mark);
-    if (!p->prepared && (why == PRELOAD_OURS || why == PRELOAD_TURN)) {
+    if (!p->prepared && (why == PRELOAD_OURS || why == PRELOAD_TRIAL)) {
         p->prepared = 1;
         p->spent_s += p->prepares_s;
         if (preload_mpi_class_tries(c, mark))
@@ -41,7 +41,7 @@ static enum preload_mpi_why call(struct program *p, uint64_t mark)
     p->spent_s += p->takes_s[side];
     if (was && preload_mpi_class_tries(&p->class, mark) &&
         preload_mpi_class_note(&p->class, p->takes_s[side])) {
-        preload_mpi_class_settle(&p->class);
+        preload_mpi_class_decide(&p->class);
         p->trials++;
         p->prepared = p->class.verdict == PRELOAD_IS_OURS;
     }
@@ -116,7 +116,7 @@ TEST(others_meanwhile)
         call(&p, 1);
     while (p.class.left > 1)
         assert_int_equal(call(&p, 2), PRELOAD_OURS);
-    assert_int_equal(call(&p, 1), PRELOAD_TURN);
+    assert_int_equal(call(&p, 1), PRELOAD_TRIAL);
     int runs = p.class.runs;
     assert_int_equal(call(&p, 2), PRELOAD_OURS);
     assert_int_equal(p.class.runs, runs);

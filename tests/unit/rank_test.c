@@ -275,16 +275,16 @@ TEST(a_curve_keeps_what_will_be_asked)
     for (uint64_t at = 0; at < 20000; at++) {
         const struct rank_score *how = &hows[at % 7];
         int64_t per_epoch = at / 7 % 3 == 2 ? 3 : 1;
-        struct rank_ask ask = {*how, (int64_t)(at / 21 % 4) * 9,
-                               1 + (int64_t)(at / 84 % 3) * 4};
+        struct rank_query query = {*how, (int64_t)(at / 21 % 4) * 9,
+                                   1 + (int64_t)(at / 84 % 3) * 4};
         int last_step = how->method == RANK_LAST, n = draw_lines(at, step, loss);
         struct rank_curve all, some;
         rank_curve_init(&all, per_epoch, last_step, NULL);
-        rank_curve_init(&some, per_epoch, last_step, &ask);
+        rank_curve_init(&some, per_epoch, last_step, &query);
         feed(&all, step, loss, n);
         feed(&some, step, loss, n);
         int64_t T = rank_curve_epochs(&all);
-        T = ask.T && ask.T < T ? ask.T : T;
+        T = query.T && query.T < T ? query.T : T;
         lost += some.lost;
         given_up += some.base > 0;
         if (!some.lost && T > 0) {
@@ -293,7 +293,7 @@ TEST(a_curve_keeps_what_will_be_asked)
             if (got != want || rank_curve_loss(&some, T) != rank_curve_loss(&all, T) ||
                 rank_curve_epochs(&some) != rank_curve_epochs(&all) || some.bad != all.bad ||
                 some.back != all.back || some.first != all.first || some.last != all.last ||
-                (int64_t)some.room > 2 * (2 * (ask.kept + how->e) + 64))
+                (int64_t)some.space > 2 * (2 * (query.kept + how->e) + 64))
                 fail_msg("case %" PRIu64 ": %.17g, not %.17g", at, got, want);
         }
         rank_curve_release(&all);
@@ -303,7 +303,7 @@ TEST(a_curve_keeps_what_will_be_asked)
     assert_true(given_up > 6000 && compared > 6000 && lost > 500);
 
     /* A run that begins again lacks nothing. */
-    const struct rank_ask one = {hows[0], 0, 1};
+    const struct rank_query one = {hows[0], 0, 1};
     struct rank_curve c;
     rank_curve_init(&c, 1, 0, &one);
     for (int s = 2; s < 9; s++)

@@ -12,28 +12,28 @@
  * right.  Rank r contributes 8^r, so that a sum tells how often each rank is in it. */
 static int adds_up(const struct schedule *s)
 {
-    int n = s->groups.ranks, right = 1, rooms = s->chunks * (1 + s->planes);
-    uint64_t *v = mem_new((size_t)n * (size_t)rooms, sizeof *v), all = 0;
+    int n = s->groups.ranks, right = 1, slots = s->chunks * (1 + s->planes);
+    uint64_t *v = mem_new((size_t)n * (size_t)slots, sizeof *v), all = 0;
 
     for (int r = 0; r < n; r++)
         all += (uint64_t)1 << 3 * r;
     for (int c = 0; c < s->chunks; c++)
         for (int r = 0; r < n; r++) {
             int owner = s->phases == SCHEDULE_BROADCAST ? s->root : s->holder[c / s->subchunks];
-            v[r * rooms + c] = s->phases & SCHEDULE_REDUCE_INSIDE ? (uint64_t)1 << 3 * r
+            v[r * slots + c] = s->phases & SCHEDULE_REDUCE_INSIDE ? (uint64_t)1 << 3 * r
                                : owner == r                       ? all
                                                                   : 0;
         }
     for (int64_t i = 0; i < s->rows; i++) {
         const struct schedule_row *row = &s->row[i];
-        uint64_t *to = &v[row->dst * rooms + row->into];
-        uint64_t from = v[row->src * rooms + row->chunk];
+        uint64_t *to = &v[row->dst * slots + row->into];
+        uint64_t from = v[row->src * slots + row->chunk];
         *to = row->op == SCHEDULE_ADD ? *to + from : from;
     }
     for (int c = 0; c < s->chunks; c++)
         for (int r = 0; r < n; r++)
             if (s->phases != SCHEDULE_REDUCE_SCATTER || s->holder[c / s->subchunks] == r)
-                right = right && v[r * rooms + c] == all;
+                right = right && v[r * slots + c] == all;
     mem_free(v);
     return right;
 }
@@ -59,9 +59,9 @@ static int64_t delay(struct schedule *s, int64_t at)
 static int64_t mutate(struct schedule *s, int64_t at, int field)
 {
     struct schedule_row *row = &s->row[at];
-    int rooms = s->chunks * (1 + s->planes);
+    int slots = s->chunks * (1 + s->planes);
     int *const fields[] = {&row->src, &row->dst, &row->chunk, &row->into};
-    const int below[] = {s->groups.ranks, s->groups.ranks, rooms, rooms};
+    const int below[] = {s->groups.ranks, s->groups.ranks, slots, slots};
 
     if (field < 4)
         *fields[field] = (*fields[field] + 1) % below[field];
@@ -70,7 +70,7 @@ static int64_t mutate(struct schedule *s, int64_t at, int field)
         row->into += (row->into + 1) % s->chunks ? 1 : 1 - s->chunks;
     }
     if (field == 5 || field == 6) /* from, or into, another plane */
-        *fields[field - 3] = (*fields[field - 3] + s->chunks) % rooms;
+        *fields[field - 3] = (*fields[field - 3] + s->chunks) % slots;
     if (field == 7)
         row->op = row->op == SCHEDULE_ADD ? SCHEDULE_COPY : SCHEDULE_ADD;
     if (field == 9)

@@ -293,7 +293,7 @@ static int parts_of(const struct trial *t, int64_t i)
 
 static void check(const struct trial *t)
 {
-    int64_t healed = 0;
+    int64_t repaired = 0;
     int first = -1, path = 0;
 
     for (int f = 0; f < FILES; f++) {
@@ -318,9 +318,9 @@ static void check(const struct trial *t)
         if (p->file < 0 || !p->bytes || !t->bad[i][i % t->in.file[p->file].paths])
             continue;
         first = first < 0 ? (int)i : first;
-        healed += parts_of(t, i);
+        repaired += parts_of(t, i);
     }
-    assert_int_equal(t->move.healed, healed);
+    assert_int_equal(t->move.repaired, repaired);
     assert_int_equal(t->told, t->all);
     if (first < 0)
         return;

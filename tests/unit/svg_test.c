@@ -536,16 +536,16 @@ TEST(a_legend_folds)
     assert_true(y[1] > y[0] && y[2] > y[1] && fmod(y[2] - y[0], 20) == 0);
 }
 
-static const char *matrix_name(const void *of, int from, int to, char *text, size_t room)
+static const char *matrix_name(const void *of, int from, int to, char *text, size_t space)
 {
-    snprintf(text, room, "%s%d to %d", (const char *)of, from, to);
+    snprintf(text, space, "%s%d to %d", (const char *)of, from, to);
     return text;
 }
 
-static void matrix_tip(const void *of, const struct svg_cell *c, char *text, size_t room)
+static void matrix_tip(const void *of, const struct svg_cell *c, char *text, size_t space)
 {
     (void)of;
-    snprintf(text, room, "item %d of %d", (int)c->item, c->count);
+    snprintf(text, space, "item %d of %d", (int)c->item, c->count);
 }
 
 /* Two rows and columns a cell: the lowest percent, in its class; no number is no cell. */

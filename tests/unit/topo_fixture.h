@@ -25,20 +25,20 @@ static inline struct topo read_synth(const char *spec)
     return t;
 }
 
-static inline int import(const char *file, const struct topo_ask *ask, struct topo *t)
+static inline int import(const char *file, const struct topo_settings *settings, struct topo *t)
 {
     *t = (struct topo){0};
     err = (struct err){0};
-    return topo_import(t, file, ask, &err);
+    return topo_import(t, file, settings, &err);
 }
 
-static inline struct topo_ask given(const char *words)
+static inline struct topo_settings given(const char *words)
 {
-    struct topo_ask ask = {0};
+    struct topo_settings settings = {0};
 
     if (words)
-        assert_ok(topo_given_parse(&ask.given, words, &err));
-    return ask;
+        assert_ok(topo_given_parse(&settings.given, words, &err));
+    return settings;
 }
 
 /* Rates in GB/s, exactly; latency in us, less what one rounding of a power of 10 makes. */
@@ -77,7 +77,7 @@ struct change {
 };
 
 static inline void check_changes(const struct change *c, size_t count,
-                                 const struct topo_ask *ask)
+                                 const struct topo_settings *settings)
 {
     int wrong = 0;
 
@@ -86,7 +86,7 @@ static inline void check_changes(const struct change *c, size_t count,
         err = (struct err){0};
         int64_t bytes = 0;
         char *text = edited(c->of, c->from, c->to, &bytes);
-        int rc = topo_import_text(&t, "f", text, bytes, ask, &err);
+        int rc = topo_import_text(&t, "f", text, bytes, settings, &err);
         /* An error of YAML has a place; a second document has a line and no key. */
         int placed =
             !strchr(c->of, '\n') || (err.line && (err.key[0] || strstr(err.text, "format") ||

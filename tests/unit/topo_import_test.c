@@ -13,7 +13,7 @@ TEST(marks)
 {
     static const char *const files[] = {EXAMPLES "nccl.xml", DATA "smi-pairs.txt",
                                         EXAMPLES "ibnetdiscover.txt", DATA "two.yaml"};
-    struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
+    struct topo_settings settings = given("intra=1GB/s:1us,inter=1GB/s");
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct topo t;
@@ -26,7 +26,7 @@ TEST(marks)
                 marked[n++] = '\r';
             marked[n++] = *p;
         }
-        if (topo_import_text(&t, "f", marked, n, &ask, &err))
+        if (topo_import_text(&t, "f", marked, n, &settings, &err))
             fail_msg("%s: %s", files[i], err.text);
         topo_release(&t);
         mem_free(text);
@@ -57,12 +57,12 @@ TEST(other_marks)
 }
 
 /* Takes text; a fabric, whose ranks are counted, or one line that names the file. */
-static int read_or_refused(char *text, int64_t bytes, const struct topo_ask *ask)
+static int read_or_refused(char *text, int64_t bytes, const struct topo_settings *settings)
 {
     struct topo t = {0};
     err = (struct err){0};
 
-    if (topo_import_text(&t, "f", text, bytes, ask, &err))
+    if (topo_import_text(&t, "f", text, bytes, settings, &err))
         assert_true(strncmp(err.text, "f:", 2) == 0 && err.code == ERR_INPUT && !t.level &&
                     !strchr(err.text, '\n'));
     int ranks = t.groups.ranks;
@@ -86,21 +86,21 @@ static int lines_of(const char *text, const char *line[LINES_MAX + 1])
 }
 
 /* Every beginning; none is half a fabric. */
-static void cut(const char *text, int64_t bytes, const struct topo_ask *ask)
+static void cut(const char *text, int64_t bytes, const struct topo_settings *settings)
 {
-    int whole = read_or_refused(mem_dup(text), bytes, ask);
+    int whole = read_or_refused(mem_dup(text), bytes, settings);
 
     for (int64_t n = 0; n < bytes; n++) {
         char *part = mem_new((size_t)n + 1, 1);
         memcpy(part, text, (size_t)n);
-        int ranks = read_or_refused(part, n, ask);
+        int ranks = read_or_refused(part, n, settings);
         /* In YAML the groups that are there make a fabric. */
         assert_true(ranks == 0 || ranks == whole || strncmp(text, "format:", 7) == 0);
     }
 }
 
 /* Line i stands behind line j. */
-static void reorder(const char *text, int64_t bytes, const struct topo_ask *ask)
+static void reorder(const char *text, int64_t bytes, const struct topo_settings *settings)
 {
     const char *line[LINES_MAX + 1];
     int n = lines_of(text, line);
@@ -113,12 +113,12 @@ static void reorder(const char *text, int64_t bytes, const struct topo_ask *ask)
             at += line[of + 1] - line[of];
         }
         assert_int_equal(at - new, bytes);
-        read_or_refused(new, bytes, ask);
+        read_or_refused(new, bytes, settings);
     }
 }
 
 /* Every number in turn is one that no machine has. */
-static void hostile_sizes(const char *text, int64_t bytes, const struct topo_ask *ask)
+static void hostile_sizes(const char *text, int64_t bytes, const struct topo_settings *settings)
 {
     static const char *const sizes[] = {"0",          "-1",    "65536",
                                         "2147483648", "1e308", "99999999999999999999"};
@@ -128,7 +128,7 @@ static void hostile_sizes(const char *text, int64_t bytes, const struct topo_ask
         for (size_t i = 0; digits && i < sizeof sizes / sizeof *sizes; i++) {
             char *new = mem_new((size_t)bytes + 32, 1);
             int n = sprintf(new, "%.*s%s%s", (int)(p - text), text, sizes[i], p + digits);
-            read_or_refused(new, n, ask);
+            read_or_refused(new, n, settings);
         }
         p += digits ? digits - 1 : 0;
     }
@@ -140,14 +140,14 @@ TEST(spoilt)
         EXAMPLES "nccl.xml",  DATA "nccl-pairs.xml",        DATA "nccl-template.xml",
         EXAMPLES "hwloc.xml", DATA "hwloc2-processors.xml", EXAMPLES "nvidia-smi.txt",
         DATA "smi-pairs.txt", EXAMPLES "ibnetdiscover.txt", DATA "two.yaml"};
-    struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
+    struct topo_settings settings = given("intra=1GB/s:1us,inter=1GB/s");
 
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         int64_t bytes = 0;
         char *text = edited(files[f], "", "", &bytes);
-        cut(text, bytes, &ask);
-        reorder(text, bytes, &ask);
-        hostile_sizes(text, bytes, &ask);
+        cut(text, bytes, &settings);
+        reorder(text, bytes, &settings);
+        hostile_sizes(text, bytes, &settings);
         mem_free(text);
     }
 }
@@ -188,12 +188,12 @@ TEST(questions)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct topo_ask ask = given(cases[i].set);
+        struct topo_settings settings = given(cases[i].set);
         struct topo t;
-        ask.nodes = cases[i].nodes;
-        ask.ranks = cases[i].ranks;
-        ask.hosts = cases[i].hosts;
-        assert_refused(import(cases[i].file, &ask, &t), cases[i].want);
+        settings.nodes = cases[i].nodes;
+        settings.ranks = cases[i].ranks;
+        settings.hosts = cases[i].hosts;
+        assert_refused(import(cases[i].file, &settings, &t), cases[i].want);
     }
 }
 
@@ -300,11 +300,11 @@ TEST(near_links)
     m.direct[0 * 6 + 2] = m.direct[2 * 6 + 0] = 4;
     m.direct[2 * 6 + 4] = m.direct[4 * 6 + 2] = 1;
     m.direct[1 * 6 + 5] = m.direct[5 * 6 + 1] = 2;
-    topo_machine_near(&m);
+    topo_machine_linked(&m);
     static const int domain[] = {0, 1, 0, 2, 0, 1};
     assert_memory_equal(m.domain, domain, sizeof domain);
     assert_int_equal(m.domains, 3);
-    assert_true(m.near);
+    assert_true(m.linked);
     assert_true(m.links == 1 && m.links_flow == 1); /* rank 4's: the least */
     topo_machine_release(&m);
 
@@ -312,7 +312,7 @@ TEST(near_links)
     machine(&m, 3);
     m.to_switch[0] = 6;
     m.to_switch[2] = 8;
-    topo_machine_near(&m);
+    topo_machine_linked(&m);
     assert_int_equal(m.domains, 2);
     assert_int_equal(m.domain[2], 0);
     assert_true(m.links == 6 && m.links_flow == 6);
@@ -329,9 +329,9 @@ TEST(near_links)
 
     /* No link at all: one group. */
     machine(&m, 3);
-    topo_machine_near(&m);
+    topo_machine_linked(&m);
     assert_int_equal(m.domains, 1);
-    assert_false(m.near);
+    assert_false(m.linked);
     assert_int_equal(m.domain[2], 0);
     topo_machine_release(&m);
 }

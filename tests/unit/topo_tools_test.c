@@ -63,14 +63,14 @@ static const struct {
 TEST(files)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct topo_ask ask = given(cases[i].set);
+        struct topo_settings settings = given(cases[i].set);
         struct topo t;
         char text[256];
-        ask.nodes = cases[i].nodes;
-        ask.ranks = cases[i].ranks;
-        ask.hosts = cases[i].hosts;
-        ask.fill = cases[i].fill;
-        if (import(cases[i].file, &ask, &t))
+        settings.nodes = cases[i].nodes;
+        settings.ranks = cases[i].ranks;
+        settings.hosts = cases[i].hosts;
+        settings.fill = cases[i].fill;
+        if (import(cases[i].file, &settings, &t))
             fail_msg("case %zu: %s", i, err.text);
         const char *first = t.host[0], *last = t.host[t.groups.count - 1];
         int n = sprintf(text, "%d %d %d %s %lld %s %s", t.levels, t.groups.count,
@@ -91,13 +91,13 @@ TEST(files)
 TEST(parts)
 {
     static const char *const hosts[] = {"node2", "node9", "node1", "node10"};
-    struct topo_ask two = {.nodes = 2}, ask = given("nvlink=25GB/s,inter=10GB/s");
+    struct topo_settings two = {.nodes = 2}, settings = given("nvlink=25GB/s,inter=10GB/s");
     struct topo t;
 
     assert_ok(import(DATA "nccl-pairs.xml", &two, &t));
     assert_true(t.port[3].out_Bps == 10e9 && t.block[0] == 0 && t.block[3] == 1);
     topo_release(&t);
-    assert_ok(import(DATA "smi-pairs.txt", &ask, &t));
+    assert_ok(import(DATA "smi-pairs.txt", &settings, &t));
     assert_true(t.groups.group_of[0] == 0 && t.groups.group_of[1] == 1 &&
                 t.groups.group_of[2] == 0);
     assert_string_equal(t.level[0].rate_source, "");
@@ -255,7 +255,7 @@ TEST(ib_products)
         "Ca 1 \"H-2\" # \"MT4123 ConnectX6 Mellanox Technologies\"\n"
         "[1](2) \"S-10\"[2] # lid 1 4xHDR\n"
         "Ca 1 \"H-3\" # \"node7 mlx5_0\"\n[1](3) \"S-10\"[3] # lid 1 4xHDR\n";
-    struct topo_ask named = {.hosts = "a,b,c"};
+    struct topo_settings named = {.hosts = "a,b,c"};
     struct topo t;
 
     assert_ok(topo_import_text(&t, "ib", mem_dup(text), sizeof text - 1, NULL, &err));
@@ -376,7 +376,7 @@ static const struct change changed[] = {
 
 TEST(changes)
 {
-    struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
+    struct topo_settings settings = given("intra=1GB/s:1us,inter=1GB/s");
 
-    check_changes(changed, sizeof changed / sizeof *changed, &ask);
+    check_changes(changed, sizeof changed / sizeof *changed, &settings);
 }

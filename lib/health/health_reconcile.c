@@ -134,9 +134,9 @@ static void remember_rate(struct health_memory *m, const char *host, int way, do
     r->Bps[r->count++] = Bps;
 }
 
-void health_settle(struct health_memory *m, const struct health_data *d,
-                   struct health_verdict *v, const struct health_options *o, int measured,
-                   struct health_news *news)
+void health_reconcile(struct health_memory *m, const struct health_data *d,
+                      struct health_verdict *v, const struct health_options *o, int measured,
+                      struct health_news *news)
 {
     int seen = v->findings, kept = 0;
 
@@ -173,8 +173,8 @@ void health_settle(struct health_memory *m, const struct health_data *d,
                 (double)(d->when_s - m->printed_s) >= o->remind_s;
 }
 
-void health_settle_printed(struct health_memory *m, const struct health_verdict *v,
-                           int64_t now_s)
+void health_reconcile_printed(struct health_memory *m, const struct health_verdict *v,
+                              int64_t now_s)
 {
     m->printed = v->state;
     m->printed_s = now_s;
@@ -217,11 +217,11 @@ int health_filter(const struct health_data *d, struct health_verdict *v,
 /* ---- a scheduler's command ---- */
 
 /* A word of the shell's and of Slurm's: what else a name may hold is left out. */
-static void put_word(char *to, size_t room, const char *text, const char *also)
+static void put_word(char *to, size_t space, const char *text, const char *also)
 {
     size_t n = strlen(to);
 
-    for (const char *c = text; *c && n + 1 < room; c++)
+    for (const char *c = text; *c && n + 1 < space; c++)
         if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
             strchr(also, *c))
             to[n++] = *c;
@@ -229,7 +229,7 @@ static void put_word(char *to, size_t room, const char *text, const char *also)
 }
 
 int health_suggest(const struct health_data *d, const struct health_finding *f, char *to,
-                   size_t room)
+                   size_t space)
 {
     const char *host = health_host_name(d, f->host);
     char node[HEALTH_HOST_NAME] = "";
@@ -241,9 +241,9 @@ int health_suggest(const struct health_data *d, const struct health_finding *f, 
     put_word(node, sizeof node, host, "-._");
     if (strcmp(node, host) != 0)
         return -1;
-    snprintf(to, room, "scontrol update NodeName=%s State=DRAIN Reason=\"horing: HC-%d ", node,
+    snprintf(to, space, "scontrol update NodeName=%s State=DRAIN Reason=\"horing: HC-%d ", node,
              f->code);
-    put_word(to, room - 2, f->text, " -._:,;%/()>");
+    put_word(to, space - 2, f->text, " -._:,;%/()>");
     strcat(to, "\"");
     return 0;
 }

@@ -126,7 +126,7 @@ static int finish_exchange(const char *name, const char *temp, struct err *err)
     return err_sys(err, "cannot move '%s' to '%s'", temp, name);
 }
 
-static int settle_folder(struct train *t, const char *name, const char *temp, struct err *err)
+static int finish_folder(struct train *t, const char *name, const char *temp, struct err *err)
 {
     int settings = train_folder_has(temp, "settings.yaml"),
         latest = train_folder_has(temp, "latest");
@@ -149,14 +149,14 @@ static int settle_folder(struct train *t, const char *name, const char *temp, st
     return 0;
 }
 
-int train_anew_settle(struct train *t, struct err *err)
+int train_replace_finish(struct train *t, struct err *err)
 {
     char *name = train_folder_real(t->run->out);
     struct io_out left;
     int rc = io_dir_enter(&left, name, 1, err);
 
     if (rc == 0)
-        rc = settle_folder(t, name, left.temp, err);
+        rc = finish_folder(t, name, left.temp, err);
     else if (err->code == ERR_MISMATCH)
         err_set(err, ERR_MISMATCH, "'%s' is being written by another run", t->run->out);
     else if (err->code == ERR_ABSENT)
@@ -219,16 +219,16 @@ static int begin_folder(struct train *t, struct err *err)
     int new = -1, rc = -1;
 
     if (check_outputs(t, err) || check_mount(name, err) ||
-        io_dir_create(&t->anew, name, IO_MAKE_WAY, err))
+        io_dir_create(&t->replacement, name, IO_MAKE_WAY, err))
         goto done;
-    lock = io_join(t->anew.temp, ".lock");
+    lock = io_join(t->replacement.temp, ".lock");
     rc = io_lock(lock, &new, err);
     if (rc == 0) {
         t->old_lock = t->lock;
         t->lock = new;
     }
     /* In the way: an old folder that could not be removed, or another's. */
-    if (rc == 0 && t->anew.in_the_way && !io_absent(old))
+    if (rc == 0 && t->replacement.in_the_way && !io_absent(old))
         rc = err_set(err, ERR_MISMATCH,
                      "'%s' is in the way of the old run, which has to move there on this file "
                      "system: expected it absent",
@@ -240,7 +240,7 @@ done:
     return rc;
 }
 
-int train_anew_begin(struct train *t, struct err *err)
+int train_replace_begin(struct train *t, struct err *err)
 {
     int32_t there =
         t->world->rank == 0 && !t->run->resume && train_folder_has(t->run->out, "latest");
@@ -251,16 +251,16 @@ int train_anew_begin(struct train *t, struct err *err)
     if (rc || !there)
         return rc;
     if (t->world->rank) {
-        t->anew.path = train_folder_real(t->run->out);
-        t->anew.temp = io_temp_name(t->anew.path);
+        t->replacement.path = train_folder_real(t->run->out);
+        t->replacement.temp = io_temp_name(t->replacement.path);
     }
-    t->home = t->anew.temp;
+    t->home = t->replacement.temp;
     return 0;
 }
 
-int train_anew_end(struct train *t, const char *step, struct err *err)
+int train_replace_end(struct train *t, const char *step, struct err *err)
 {
-    struct io_out *dir = &t->anew;
+    struct io_out *dir = &t->replacement;
 
     if (train_folder_point(t, step, err) || io_publish(dir, err))
         return -1;
@@ -275,9 +275,9 @@ int train_anew_end(struct train *t, const char *step, struct err *err)
     return rc;
 }
 
-void train_anew_close(struct train *t, struct err *why)
+void train_replace_close(struct train *t, struct err *why)
 {
-    struct io_out *dir = &t->anew;
+    struct io_out *dir = &t->replacement;
     struct err ignored;
 
     /* It has come to no checkpoint. */

@@ -85,7 +85,7 @@ static void cluster(const double *x, int n, int k, int *of, double *distance)
     }
 }
 
-void crowd_ask(const struct options *o, FILE *out)
+void crowd_query(const struct options *o, FILE *out)
 {
     uint64_t state = (uint64_t)o->x[SEED];
     struct words w = {0};

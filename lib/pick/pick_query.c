@@ -16,19 +16,19 @@ static const unsigned named[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
                                  SCHEDULE_ALL_REDUCE, SCHEDULE_BROADCAST};
 enum { NAMED = sizeof named / sizeof *named };
 
-const char *pick_phases_name(unsigned phases, struct pick_word *room)
+const char *pick_phases_name(unsigned phases, struct pick_word *space)
 {
     const char *whole = schedule_phases_name(phases);
     size_t at = 0;
 
     if (whole)
         return whole;
-    room->text[0] = 0;
+    space->text[0] = 0;
     for (int i = 0; i < PARTS; i++)
         if (phases & 1u << i)
-            at += (size_t)snprintf(room->text + at, sizeof room->text - at, "%s%s",
+            at += (size_t)snprintf(space->text + at, sizeof space->text - at, "%s%s",
                                    at ? "+" : "", schedule_phase_names[i]);
-    return room->text;
+    return space->text;
 }
 
 int pick_phases_parse(const char *text, unsigned *out, struct err *err)
@@ -59,14 +59,14 @@ int pick_phases_parse(const char *text, unsigned *out, struct err *err)
     return 0;
 }
 
-void pick_ask_init(struct pick_ask *a)
+void pick_query_init(struct pick_query *a)
 {
-    *a = (struct pick_ask){.min_bytes = 1 << 10, .max_bytes = 1 << 30, .factor = 2};
+    *a = (struct pick_query){.min_bytes = 1 << 10, .max_bytes = 1 << 30, .factor = 2};
     for (int i = 0; i < NAMED; i++)
         a->op[a->ops++] = named[i];
 }
 
-static int add_op(struct pick_ask *a, unsigned phases)
+static int add_op(struct pick_query *a, unsigned phases)
 {
     for (int i = 0; i < a->ops; i++)
         if (a->op[i] == phases)
@@ -77,13 +77,13 @@ static int add_op(struct pick_ask *a, unsigned phases)
 }
 
 /* As they are, and without what transfers nothing on these groups. */
-static void add_both(struct pick_ask *a, const struct layout *l, unsigned phases)
+static void add_both(struct pick_query *a, const struct layout *l, unsigned phases)
 {
     add_op(a, phases);
     add_op(a, layout_phases_trim(l, phases));
 }
 
-void pick_ask_moves(struct pick_ask *a, const struct groups *groups)
+void pick_query_moves(struct pick_query *a, const struct groups *groups)
 {
     struct layout l;
 
@@ -100,7 +100,7 @@ void pick_ask_moves(struct pick_ask *a, const struct groups *groups)
     layout_release(&l);
 }
 
-int pick_ask_parse(struct pick_ask *a, const char *text, struct err *err)
+int pick_query_parse(struct pick_query *a, const char *text, struct err *err)
 {
     char word[96];
 
@@ -120,12 +120,12 @@ int pick_ask_parse(struct pick_ask *a, const char *text, struct err *err)
     }
 }
 
-static int64_t next_bytes(const struct pick_ask *a, int64_t bytes)
+static int64_t next_bytes(const struct pick_query *a, int64_t bytes)
 {
     return bytes > a->max_bytes / a->factor ? a->max_bytes + 1 : bytes * a->factor;
 }
 
-static int sizes_of(const struct pick_ask *a)
+static int sizes_of(const struct pick_query *a)
 {
     int n = 0;
 
@@ -134,7 +134,7 @@ static int sizes_of(const struct pick_ask *a)
     return n;
 }
 
-int pick_ask_check(const struct pick_ask *a, struct err *err)
+int pick_query_check(const struct pick_query *a, struct err *err)
 {
     if (a->min_bytes < 1 || a->max_bytes > PICK_BYTES_MAX || a->min_bytes > a->max_bytes)
         return err_set(err, ERR_INPUT,
@@ -147,12 +147,12 @@ int pick_ask_check(const struct pick_ask *a, struct err *err)
     return 0;
 }
 
-int pick_list(const struct topo *t, const struct pick_ask *a, struct pick_answer **out,
+int pick_list(const struct topo *t, const struct pick_query *a, struct pick_answer **out,
               int *answers, struct err *err)
 {
     struct pick_word word;
 
-    if (pick_ask_check(a, err))
+    if (pick_query_check(a, err))
         return -1;
     int n = 0;
     struct pick_answer *list = mem_new((size_t)a->ops * (size_t)sizes_of(a), sizeof *list);

@@ -28,17 +28,17 @@ static int check_all(struct bench *b, struct bench_contest *c, int contests, str
     return 0;
 }
 
-int bench_turn(int iteration, int at, int contests)
+int bench_round(int iteration, int at, int contests)
 {
     return iteration & 1 ? contests - 1 - at : at;
 }
 
-static int take_turns(struct bench *b, struct bench_contest *c, int contests, struct err *err)
+static int alternate(struct bench *b, struct bench_contest *c, int contests, struct err *err)
 {
     /* the checked run was the first warm-up */
     for (int i = b->o->warmup ? 1 - b->o->warmup : 0; i < b->o->iters; i++)
         for (int n = 0; n < contests; n++) {
-            int a = bench_turn(i, n, contests);
+            int a = bench_round(i, n, contests);
             if (exec_native_barrier(b->world, err))
                 return -1;
             double start = tick_now_s();
@@ -76,11 +76,11 @@ static int collect(struct bench *b, struct bench_contest *c, struct err *err)
     return rc;
 }
 
-int bench_turns(struct bench *b, struct bench_contest *c, int contests, struct err *err)
+int bench_rounds(struct bench *b, struct bench_contest *c, int contests, struct err *err)
 {
     for (int a = 0; a < contests; a++)
         c[a].seconds = mem_new((size_t)b->o->iters, sizeof *c[a].seconds);
-    if (check_all(b, c, contests, err) || take_turns(b, c, contests, err) ||
+    if (check_all(b, c, contests, err) || alternate(b, c, contests, err) ||
         check_all(b, c, contests, err))
         return -1;
     for (int a = 0; a < contests; a++) {

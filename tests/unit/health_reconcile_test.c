@@ -125,7 +125,7 @@ static void tell(const struct story *s)
         struct health_news news = {0};
         d.when_s = start_s + 60 * r->minute;
         see(&v, r->saw);
-        health_settle(&m, &d, &v, &o, r->saw != 'U', &news);
+        health_reconcile(&m, &d, &v, &o, r->saw != 'U', &news);
         if (v.state != r->said)
             fail_msg("%s, minute %d: said %s, expected %s", s->name, r->minute,
                      health_state_name(v.state), health_state_name(r->said));
@@ -133,7 +133,7 @@ static void tell(const struct story *s)
             fail_msg("%s, minute %d: printed '%s', expected '%s'", s->name, r->minute,
                      print_of(&news), r->printed);
         if (news.changed || news.due)
-            health_settle_printed(&m, &v, d.when_s);
+            health_reconcile_printed(&m, &v, d.when_s);
         health_news_release(&news);
         health_verdict_release(&v);
         through_text(&m);
@@ -165,11 +165,11 @@ TEST(each_for_itself)
             see(&v, 'c');
             v.finding[v.findings - 1].host = k;
         }
-        health_settle(&m, &d, &v, &o, 1, &news);
+        health_reconcile(&m, &d, &v, &o, 1, &news);
         assert_int_equal(v.findings, minute ? 1 : 2);
         assert_int_equal(news.fresh.count, minute ? 0 : 2);
         assert_int_equal(news.clear.count, minute ? 1 : 0);
-        health_settle_printed(&m, &v, d.when_s);
+        health_reconcile_printed(&m, &v, d.when_s);
         health_news_release(&news);
         health_verdict_release(&v);
     }
@@ -282,7 +282,7 @@ TEST(a_code_that_no_check_has)
     assert_null(health_check_find(305));
     HEALTH_ADD(&m.problems) = (struct health_problem){
         .code = 305, .way = -1, .reported = HEALTH_WARNING, .last_s = start_s, .host = "node1"};
-    health_settle(&m, &d, &v, &o, 1, &news);
+    health_reconcile(&m, &d, &v, &o, 1, &news);
     assert_int_equal(v.findings, 1);
     assert_int_equal(v.finding[0].code, 305);
     health_news_release(&news);

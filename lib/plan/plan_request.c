@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parses the words that paro-plan takes, and sets up the search that answers them. */
-#include "plan/plan_settings.h"
+#include "plan/plan_request.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +19,7 @@
 #include "plan/plan_what_if.h"
 #include "plan/plan_why.h"
 
-int plan_ask_global(const char *text, struct plan_ask *ask, struct err *err)
+int plan_request_global(const char *text, struct plan_request *request, struct err *err)
 {
     static const char unit[] = "tokens";
     size_t n = strlen(text), u = sizeof unit - 1;
@@ -28,10 +28,10 @@ int plan_ask_global(const char *text, struct plan_ask *ask, struct err *err)
     struct err ignored;
 
     count[tokens ? n - u : n] = 0;
-    int rc =
-        num_count(count, 1, tokens ? INT64_MAX : PLAN_BATCH_MAX, &ask->global_batch, &ignored);
+    int rc = num_count(count, 1, tokens ? INT64_MAX : PLAN_BATCH_MAX, &request->global_batch,
+                       &ignored);
     mem_free(count);
-    ask->global_tokens = tokens;
+    request->global_tokens = tokens;
     return rc ? err_set(err, ERR_INPUT,
                         "'%s', expected a number of sequences up to %d, such as 512, or of"
                         " tokens, such as 4Mtokens",
@@ -39,7 +39,7 @@ int plan_ask_global(const char *text, struct plan_ask *ask, struct err *err)
               : 0;
 }
 
-int plan_ask_headroom(const char *text, double *out, struct err *err)
+int plan_request_headroom(const char *text, double *out, struct err *err)
 {
     size_t n = strlen(text);
     char *number = mem_dup(text);
@@ -53,23 +53,23 @@ int plan_ask_headroom(const char *text, double *out, struct err *err)
     return rc ? err_set(err, ERR_INPUT, "'%s', expected a percentage from 0 to 99", text) : 0;
 }
 
-int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
+int plan_request_trainable(const char *text, struct plan_request *request, struct err *err)
 {
     static const char *const words[] = {"train=", "freeze=", "lora=", "sparse="};
 
-    ask->trainable = 0;
-    ask->trained_part = 1;
-    ask->trains = NULL;
+    request->trainable = 0;
+    request->trained_part = 1;
+    request->trains = NULL;
     if (strcmp(text, "all") == 0)
         return 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strncmp(text, words[i], strlen(words[i])) == 0)
-            ask->trains = text;
-    if (ask->trains) /* the model will tell */
+            request->trains = text;
+    if (request->trains) /* the model will tell */
         return 0;
     if (strncmp(text, "params=", 7) == 0)
-        return num_count(text + 7, 1, INT64_MAX, &ask->trainable, err);
-    if (num_f64(text, 0, 1, &ask->trained_part, err) || !(ask->trained_part > 0))
+        return num_count(text + 7, 1, INT64_MAX, &request->trainable, err);
+    if (num_f64(text, 0, 1, &request->trained_part, err) || !(request->trained_part > 0))
         return err_set(
             err, ERR_INPUT,
             "'%s', expected all, train=PATTERN, freeze=PATTERN, lora=RANK, sparse=S, a "
@@ -78,18 +78,18 @@ int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
     return 0;
 }
 
-int plan_ask_storage(const char *text, struct plan_ask *ask, struct err *err)
+int plan_request_storage(const char *text, struct plan_request *request, struct err *err)
 {
     static const char all[] = "/all";
     size_t n = strlen(text), tail = sizeof all - 1;
     char *rate = mem_dup(text);
     struct err ignored;
 
-    ask->storage_all = n > tail && strcmp(text + n - tail, all) == 0;
-    rate[ask->storage_all ? n - tail : n] = 0;
-    int rc = num_rate(rate, &ask->storage_Bps, &ignored) ||
-                     ask->storage_Bps < TOPO_RATE_MIN_BPS ||
-                     ask->storage_Bps > TOPO_RATE_MAX_BPS
+    request->storage_all = n > tail && strcmp(text + n - tail, all) == 0;
+    rate[request->storage_all ? n - tail : n] = 0;
+    int rc = num_rate(rate, &request->storage_Bps, &ignored) ||
+                     request->storage_Bps < TOPO_RATE_MIN_BPS ||
+                     request->storage_Bps > TOPO_RATE_MAX_BPS
                  ? -1
                  : 0;
     mem_free(rate);
@@ -100,12 +100,12 @@ int plan_ask_storage(const char *text, struct plan_ask *ask, struct err *err)
               : 0;
 }
 
-int plan_ask_keep(const char *text, int *out, struct err *err)
+int plan_request_keep(const char *text, int *out, struct err *err)
 {
     struct err ignored;
 
     if (strcmp(text, "auto") == 0)
-        *out = PLAN_ASK_AUTO;
+        *out = PLAN_REQUEST_AUTO;
     else if (plan_keep_parse(text, out, &ignored))
         return err_set(err, ERR_INPUT,
                        "'%s', expected a whole number from 0 to %d, all or auto", text,
@@ -115,7 +115,8 @@ int plan_ask_keep(const char *text, int *out, struct err *err)
 
 /* Checks the settings that the model bounds (the length of a sequence, the number of trainable
    parameters), and those that only layers give a meaning. */
-static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct err *err)
+static int set_by_model(struct plan_case *c, const struct plan_request *request,
+                        struct err *err)
 {
     const struct model *m = c->model;
 
@@ -123,20 +124,20 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
         return err_set(err, ERR_MISMATCH,
                        "--seq: %d, expected at most %" PRId64
                        ", the maximum of model '%s' (%s)",
-                       c->seq, m->max_seq, ask->model, model_max_seq_key(m));
-    if (ask->trainable > m->params)
+                       c->seq, m->max_seq, request->model, model_max_seq_key(m));
+    if (request->trainable > m->params)
         return err_set(err, ERR_MISMATCH,
                        "--trainable: %" PRId64 " parameters, expected at most the %" PRId64
                        " of model '%s'",
-                       ask->trainable, m->params, ask->model);
-    if (!ask->trainable && ask->trained_part < 1)
-        c->trainable = llround(ask->trained_part * (double)m->params);
-    if (!m->unit && (ask->keep || ask->recompute || ask->layered != 1))
+                       request->trainable, m->params, request->model);
+    if (!request->trainable && request->trained_part < 1)
+        c->trainable = llround(request->trained_part * (double)m->params);
+    if (!m->unit && (request->keep || request->recompute || request->layered != 1))
         return err_set(err, ERR_INPUT,
                        "--%s needs a model's config.json: 'params=' has no layers",
-                       ask->keep        ? "keep"
-                       : ask->recompute ? "recompute"
-                                        : "layered");
+                       request->keep        ? "keep"
+                       : request->recompute ? "recompute"
+                                            : "layered");
     if (c->trainable < 1)
         return err_set(err, ERR_MISMATCH, "--trainable: less than one parameter of %" PRId64,
                        m->params);
@@ -145,20 +146,21 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
 
 /* Sets micro-batch and accumulation: with a global batch those not given follow from it;
    without one they are 1. */
-static int set_batch(struct plan_search *s, const struct plan_ask *ask, struct err *err)
+static int set_batch(struct plan_search *s, const struct plan_request *request, struct err *err)
 {
-    int global = ask->global_batch > 0, layers = s->at.model->unit != NULL;
+    int global = request->global_batch > 0, layers = s->at.model->unit != NULL;
 
-    s->auto_batch = ask->micro_batch == 0 || (ask->micro_batch < 0 && global && layers);
-    s->auto_accum = ask->accum <= 0 && global;
-    s->at.micro_batch = ask->micro_batch > 0 ? ask->micro_batch : 1;
-    s->at.accum = ask->accum > 0 ? ask->accum : 1;
-    int64_t sequences = ask->global_tokens ? ask->global_batch / s->at.seq : ask->global_batch;
+    s->auto_batch = request->micro_batch == 0 || (request->micro_batch < 0 && global && layers);
+    s->auto_accum = request->accum <= 0 && global;
+    s->at.micro_batch = request->micro_batch > 0 ? request->micro_batch : 1;
+    s->at.accum = request->accum > 0 ? request->accum : 1;
+    int64_t sequences =
+        request->global_tokens ? request->global_batch / s->at.seq : request->global_batch;
     if (global && (sequences < 1 || sequences > PLAN_BATCH_MAX))
         return err_set(err, ERR_INPUT,
                        "--global-batch: %" PRId64 " tokens are %" PRId64
                        " sequences of %d, expected from 1 to %d",
-                       ask->global_batch, sequences, s->at.seq, PLAN_BATCH_MAX);
+                       request->global_batch, sequences, s->at.seq, PLAN_BATCH_MAX);
     s->at.global_batch = sequences;
     return 0;
 }
@@ -169,61 +171,62 @@ static int set_batch(struct plan_search *s, const struct plan_ask *ask, struct e
  */
 static enum dtype param_type(enum dtype asked, const struct model *m)
 {
-    if ((int)asked != PLAN_ASK_AUTO)
+    if ((int)asked != PLAN_REQUEST_AUTO)
         return asked;
     return m->partial && !(m->sparse.share > 0) && strcmp(m->dtype, "bf16") ? DTYPE_F32
                                                                             : DTYPE_BF16;
 }
 
-static int set_search(struct plan_search *s, const struct plan_ask *ask,
+static int set_search(struct plan_search *s, const struct plan_request *request,
                       const struct plan_boundaries *groups, const struct model *model,
                       struct err *err)
 {
     *s = (struct plan_search){
         .groups = groups,
-        .storage_Bps = ask->storage_Bps,
-        .storage_all = ask->storage_all,
-        .auto_keep = ask->keep == PLAN_ASK_AUTO,
-        .auto_recompute = ask->recompute == PLAN_ASK_AUTO,
-        .auto_layered = ask->layered == PLAN_ASK_AUTO,
-        .auto_type = (int)ask->compute_type == PLAN_ASK_AUTO,
-        .fixed = ask->fixed,
-        .strategy = ask->strategy,
+        .storage_Bps = request->storage_Bps,
+        .storage_all = request->storage_all,
+        .auto_keep = request->keep == PLAN_REQUEST_AUTO,
+        .auto_recompute = request->recompute == PLAN_REQUEST_AUTO,
+        .auto_layered = request->layered == PLAN_REQUEST_AUTO,
+        .auto_type = (int)request->compute_type == PLAN_REQUEST_AUTO,
+        .fixed = request->fixed,
+        .strategy = request->strategy,
     };
     struct plan_case *c = &s->at;
     plan_case_init(c, groups->whole, model);
-    int64_t trainable = ask->trainable ? ask->trainable : c->trainable;
-    int seq = ask->seq ? ask->seq : c->seq;
-    c->settings = ask->settings;
-    c->algo = ask->algo;
+    int64_t trainable = request->trainable ? request->trainable : c->trainable;
+    int seq = request->seq ? request->seq : c->seq;
+    c->settings = request->settings;
+    c->algo = request->algo;
     c->trainable = trainable;
     c->seq = seq;
-    c->param_type = param_type(ask->param_type, model);
-    c->wire_type = param_type(ask->wire_type, model);
-    if ((int)ask->compute_type < 0)
+    c->param_type = param_type(request->param_type, model);
+    c->wire_type = param_type(request->wire_type, model);
+    if ((int)request->compute_type < 0)
         c->compute_type = groups->whole->compute_type;
-    if ((int)ask->device == PLAN_ASK_FABRIC)
+    if ((int)request->device == PLAN_REQUEST_FABRIC)
         c->device = groups->whole->device == TOPO_CUDA ? DEVICE_CUDA : DEVICE_CPU;
-    c->keep = ask->keep > 0 ? ask->keep : 0;
-    c->recompute = ask->recompute > 0;
-    c->layered = ask->layered > 0 ? ask->layered : 1;
-    if (ask->mtbf_h > 0)
+    c->keep = request->keep > 0 ? request->keep : 0;
+    c->recompute = request->recompute > 0;
+    c->layered = request->layered > 0 ? request->layered : 1;
+    if (request->mtbf_h > 0)
         s->at.failures = (struct plan_failures){
-            .mtbf_s = 3600 * ask->mtbf_h,
-            .restart_s = ask->restart_s,
+            .mtbf_s = 3600 * request->mtbf_h,
+            .restart_s = request->restart_s,
             .storage_Bps = PLAN_STORAGE_BPS, /* else that of the search */
-            .local_Bps = ask->local_Bps,
-            .copies = ask->copies};
-    s->at.memory_bytes *= 1 - (isnan(ask->headroom) ? PLAN_ASK_HEADROOM : ask->headroom);
-    if (ask->memory_bytes)
-        s->at.memory_bytes = (double)ask->memory_bytes;
+            .local_Bps = request->local_Bps,
+            .copies = request->copies};
+    s->at.memory_bytes *=
+        1 - (isnan(request->headroom) ? PLAN_REQUEST_HEADROOM : request->headroom);
+    if (request->memory_bytes)
+        s->at.memory_bytes = (double)request->memory_bytes;
     if (model->sparse.share > 0 && (s->at.device != DEVICE_CPU || s->at.slow_params))
         return err_set(
             err, ERR_INPUT,
             s->at.slow_params
                 ? "--trainable sparse with --slow-params int8, which would round masks"
                 : "--trainable sparse on a GPU, expected --device cpu");
-    return set_by_model(&s->at, ask, err) || set_batch(s, ask, err) ? -1 : 0;
+    return set_by_model(&s->at, request, err) || set_batch(s, request, err) ? -1 : 0;
 }
 
 /* Adds a line. */
@@ -243,14 +246,14 @@ static void add_note(char note[PLAN_NOTE], const char *format, ...)
  * Rates and memory are those of what the fabric was measured with.  A file says what that is, a
  * made-up fabric is of whatever is asked for.
  */
-static int check_measured(struct plan_case *c, const struct plan_ask *ask, const struct topo *t,
-                          char note[PLAN_NOTE], struct err *err)
+static int check_measured(struct plan_case *c, const struct plan_request *request,
+                          const struct topo *t, char note[PLAN_NOTE], struct err *err)
 {
     const char *of = topo_device_name(t->device), *is = plan_device_name(c->device);
     enum dtype type = topo_flops_in(t, c->compute_type) > 0 ? c->compute_type : t->compute_type;
     int other = strcmp(of, is) != 0;
 
-    if ((int)ask->compute_type == PLAN_ASK_AUTO && ask->what != PLAN_ASK_SCALE)
+    if ((int)request->compute_type == PLAN_REQUEST_AUTO && request->what != PLAN_REQUEST_SCALE)
         add_note(note, "compute type %s: %s", dtype_name(c->compute_type),
                  !(t->other_flops > 0) ? "the fabric has no rate of another type"
                  : c->compute_type == DTYPE_BF16
@@ -258,10 +261,10 @@ static int check_measured(struct plan_case *c, const struct plan_ask *ask, const
                      : "bf16 is not faster");
     if (t->doubt[0])
         add_note(note, "doubt of the fabric: %s", t->doubt);
-    if (strncmp(ask->topo, "synth:", 6) == 0 ||
+    if (strncmp(request->topo, "synth:", 6) == 0 ||
         (!other && (c->compute_type == type || !(t->flops > 0))))
         return 0;
-    if (other && !ask->memory_bytes && t->memory_bytes)
+    if (other && !request->memory_bytes && t->memory_bytes)
         return err_set(err, ERR_INPUT,
                        "--device: %s, but the fabric's memory (%" PRId64
                        " bytes per rank) is that of its %s, expected --mem",
@@ -279,7 +282,7 @@ static int check_measured(struct plan_case *c, const struct plan_ask *ask, const
  * for synth: is a processor unless it says otherwise, and the memory that ranks need differs;
  * and, where failures are priced, storage, which decides between strategies and copies.
  */
-static void note_unknown(const struct plan_case *c, const struct plan_ask *ask,
+static void note_unknown(const struct plan_case *c, const struct plan_request *request,
                          char note[PLAN_NOTE])
 {
     const double most = 1e13; /* two sockets of present-day cores with matrix units in bf16 */
@@ -302,7 +305,7 @@ static void note_unknown(const struct plan_case *c, const struct plan_ask *ask,
                  "doubt: a cpu of %.4g TFLOP/s in %s, expected --device cuda, or device=cuda"
                  " in the fabric, for a GPU",
                  flops / 1e12, dtype_name(c->compute_type));
-    if (ask->mtbf_h > 0 && !(ask->storage_Bps > 0))
+    if (request->mtbf_h > 0 && !(request->storage_Bps > 0))
         add_note(note,
                  "assumed: shared storage takes %s from each host, %s from all %d (--storage)",
                  units_rate(&host, PLAN_STORAGE_BPS),
@@ -325,7 +328,7 @@ static void note_batch(const struct plan_search *s, char note[PLAN_NOTE])
 }
 
 static int print_answer(const struct plan_search *s, const struct plan_advice *advice,
-                        struct model *model, const struct plan_ask *ask, FILE *out,
+                        struct model *model, const struct plan_request *request, FILE *out,
                         struct err *err)
 {
     struct plan plan;
@@ -334,40 +337,40 @@ static int print_answer(const struct plan_search *s, const struct plan_advice *a
     struct plan_timeline t;
     int rc = 0;
 
-    if (s->best < 0 && ask->what != PLAN_ASK_LIST && ask->what != PLAN_ASK_WHY &&
-        ask->what != PLAN_ASK_WHAT_IF)
+    if (s->best < 0 && request->what != PLAN_REQUEST_LIST &&
+        request->what != PLAN_REQUEST_WHY && request->what != PLAN_REQUEST_WHAT_IF)
         return 0; /* nothing was found that it could be of */
-    switch (ask->what) {
-    case PLAN_ASK_LIST:
-        if (ask->json)
+    switch (request->what) {
+    case PLAN_REQUEST_LIST:
+        if (request->json)
             plan_search_print_json(s, advice, out);
         else
             plan_search_print(s, out);
         return 0;
-    case PLAN_ASK_WHY:
+    case PLAN_REQUEST_WHY:
         plan_why(s, &why);
-        (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
+        (request->json ? plan_why_print_json : plan_why_print)(s, &why, out);
         return 0;
-    case PLAN_ASK_WHAT_IF:
+    case PLAN_REQUEST_WHAT_IF:
         plan_what_if(s, &changes);
-        (ask->json ? plan_what_if_print_json : plan_what_if_print)(s, &changes, out);
+        (request->json ? plan_what_if_print_json : plan_what_if_print)(s, &changes, out);
         return 0;
-    case PLAN_ASK_PLAN: /* moves the model into the plan */
+    case PLAN_REQUEST_PLAN: /* moves the model into the plan */
         plan_init(&plan, s, model);
-        (ask->json ? plan_print_json : plan_print)(&plan, out);
+        (request->json ? plan_print_json : plan_print)(&plan, out);
         plan_release(&plan);
         return 0;
-    case PLAN_ASK_EMIT:
-        (ask->json ? plan_emit_json : plan_emit)(s, ask->target, out);
+    case PLAN_REQUEST_EMIT:
+        (request->json ? plan_emit_json : plan_emit)(s, request->target, out);
         return 0;
-    case PLAN_ASK_STEPS:
-        return plan_rows_print(s, ask->json, out, err);
-    case PLAN_ASK_TIMELINE:
+    case PLAN_REQUEST_STEPS:
+        return plan_rows_print(s, request->json, out, err);
+    case PLAN_REQUEST_TIMELINE:
         plan_timeline_of(&s->at, &s->list[s->best], NULL, &t);
-        if (ask->svg)
+        if (request->svg)
             rc = plan_timeline_draw(s, &t, out, err);
         else
-            (ask->json ? plan_timeline_print_json : plan_timeline_print)(s, &t, out);
+            (request->json ? plan_timeline_print_json : plan_timeline_print)(s, &t, out);
         plan_timeline_release(&t);
         return rc;
     default: /* scale searches for itself; the others have neither model nor fabric */
@@ -375,31 +378,33 @@ static int print_answer(const struct plan_search *s, const struct plan_advice *a
     }
 }
 
-static int answer_compare(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
+static int answer_compare(const struct plan_request *request, FILE *out, int *found,
+                          struct err *err)
 {
     struct plan p[2] = {0};
-    int rc =
-        plan_read(&p[0], ask->plan[0], err) || plan_read(&p[1], ask->plan[1], err) ? -1 : 0;
+    int rc = plan_read(&p[0], request->plan[0], err) || plan_read(&p[1], request->plan[1], err)
+                 ? -1
+                 : 0;
 
     if (rc == 0)
-        (ask->json ? plan_compare_print_json : plan_compare_print)(p, ask->plan, out);
+        (request->json ? plan_compare_print_json : plan_compare_print)(p, request->plan, out);
     *found = 1;
     plan_release(&p[0]);
     plan_release(&p[1]);
     return rc;
 }
 
-static int answer_scale(const struct plan_ask *ask, const struct plan_search *asked, FILE *out,
-                        int *found, struct err *err)
+static int answer_scale(const struct plan_request *request, const struct plan_search *asked,
+                        FILE *out, int *found, struct err *err)
 {
-    struct plan_scale s = {.from = ask->scale[0], .to = ask->scale[1]};
+    struct plan_scale s = {.from = request->scale[0], .to = request->scale[1]};
     struct plan_advice advice;
 
     if (plan_scale_run(&s, asked, err))
         return -1;
-    (ask->json  ? plan_scale_print_json
-     : ask->svg ? plan_scale_draw
-                : plan_scale_print)(&s, out);
+    (request->json  ? plan_scale_print_json
+     : request->svg ? plan_scale_draw
+                    : plan_scale_print)(&s, out);
     *found = plan_scale_found(&s);
     if (*found)
         return 0;
@@ -410,45 +415,47 @@ static int answer_scale(const struct plan_ask *ask, const struct plan_search *as
     return 0;
 }
 
-static int answer_search(const struct plan_ask *ask, struct plan_search *s, struct model *model,
-                         FILE *out, char note[PLAN_NOTE], int *found, struct err *err)
+static int answer_search(const struct plan_request *request, struct plan_search *s,
+                         struct model *model, FILE *out, char note[PLAN_NOTE], int *found,
+                         struct err *err)
 {
     struct plan_advice advice = {.relief = {0}};
     char text[PLAN_PREFERRED];
 
-    if (plan_search(s, err) || check_measured(&s->at, ask, plan_search_whole(s), note, err))
+    if (plan_search(s, err) || check_measured(&s->at, request, plan_search_whole(s), note, err))
         return -1;
     *found = s->best >= 0;
     if (!*found) {
         plan_fit(s, &advice);
         plan_fit_refuse(s, &advice, err);
     }
-    int in_head = !ask->json && (ask->what == PLAN_ASK_LIST || ask->what == PLAN_ASK_WHY ||
-                                 ask->what == PLAN_ASK_WHAT_IF);
+    int in_head = !request->json &&
+                  (request->what == PLAN_REQUEST_LIST || request->what == PLAN_REQUEST_WHY ||
+                   request->what == PLAN_REQUEST_WHAT_IF);
     if (!in_head && plan_preferred(s, text)[0])
         add_note(note, "%s", text);
-    return print_answer(s, &advice, model, ask, out, err);
+    return print_answer(s, &advice, model, request, out, err);
 }
 
-static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
+static int answer_fabric(const struct plan_request *request, const struct topo *topo,
                          struct model *model, FILE *out, char note[PLAN_NOTE], int *found,
                          struct err *err)
 {
     struct plan_boundaries groups;
     struct plan_search s;
 
-    if (plan_boundaries_init(&groups, topo, ask->group_level, err))
+    if (plan_boundaries_init(&groups, topo, request->group_level, err))
         return -1;
-    int rc = set_search(&s, ask, &groups, model, err);
-    note_unknown(&s.at, ask, note);
-    if (rc == 0 && ask->what == PLAN_ASK_SCALE)
-        rc = check_measured(&s.at, ask, topo, note, err) ||
-                     answer_scale(ask, &s, out, found, err)
+    int rc = set_search(&s, request, &groups, model, err);
+    note_unknown(&s.at, request, note);
+    if (rc == 0 && request->what == PLAN_REQUEST_SCALE)
+        rc = check_measured(&s.at, request, topo, note, err) ||
+                     answer_scale(request, &s, out, found, err)
                  ? -1
                  : 0;
     else if (rc == 0)
-        rc = answer_search(ask, &s, model, out, note, found, err);
-    if (rc == 0 && ask->what != PLAN_ASK_SCALE)
+        rc = answer_search(request, &s, model, out, note, found, err);
+    if (rc == 0 && request->what != PLAN_REQUEST_SCALE)
         note_batch(&s, note);
     if (rc || !*found)
         note[0] = 0; /* the error says what is wrong */
@@ -456,45 +463,45 @@ static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
     return rc;
 }
 
-int plan_ask_answer(const struct plan_ask *ask, FILE *out, char note[PLAN_NOTE], int *found,
-                    struct err *err)
+int plan_request_answer(const struct plan_request *request, FILE *out, char note[PLAN_NOTE],
+                        int *found, struct err *err)
 {
     struct model model = {0};
     struct topo topo = {0};
 
     note[0] = 0;
-    if (ask->what == PLAN_ASK_CHECK) {
+    if (request->what == PLAN_REQUEST_CHECK) {
         struct plan_check check;
-        if (plan_check(ask->log, ask->plan[0], &check, err))
+        if (plan_check(request->log, request->plan[0], &check, err))
             return -1;
-        if (ask->json)
+        if (request->json)
             plan_check_print_json(&check, out);
         else
-            plan_check_print(&check, ask->log, ask->plan[0], out);
+            plan_check_print(&check, request->log, request->plan[0], out);
         *found = !check.differs;
         if (!*found)
             plan_check_refuse(&check, err);
         return 0;
     }
-    if (ask->what == PLAN_ASK_COMPARE)
-        return answer_compare(ask, out, found, err);
-    if (strcmp(ask->model, "-") == 0 && strcmp(ask->topo, "-") == 0)
+    if (request->what == PLAN_REQUEST_COMPARE)
+        return answer_compare(request, out, found, err);
+    if (strcmp(request->model, "-") == 0 && strcmp(request->topo, "-") == 0)
         return err_set(err, ERR_INPUT,
                        "both the model and the fabric from standard input, "
                        "expected one of them from a file (-m, -i)");
-    if (ask->what == PLAN_ASK_WHAT_IF && ask->fixed)
+    if (request->what == PLAN_REQUEST_WHAT_IF && request->fixed)
         return err_set(err, ERR_INPUT,
                        "--what-if and --strategy, expected one of them: "
                        "no other can win where one is requested");
-    if (model_read(&model, ask->model, err))
+    if (model_read(&model, request->model, err))
         return -1;
     int rc = 0;
-    if (ask->trains && model_train(&model, ask->trains, err))
+    if (request->trains && model_train(&model, request->trains, err))
         rc = err_prefix(err, "--trainable: ");
     if (rc == 0)
-        rc = topo_read(&topo, ask->topo, err);
+        rc = topo_read(&topo, request->topo, err);
     if (rc == 0)
-        rc = answer_fabric(ask, &topo, &model, out, note, found, err);
+        rc = answer_fabric(request, &topo, &model, out, note, found, err);
     topo_release(&topo);
     model_release(&model);
     return rc;
