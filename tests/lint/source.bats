@@ -108,6 +108,17 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
         END { ends() }' | clean
 }
 
+@test "FIGURES.md is short, and links to tables whose rows are complete" {
+    {
+        awk '/^\|/ && ++rows == 41 { print FILENAME ":" FNR ": more than 40 lines of tables" }
+            length > 200 { print FILENAME ":" FNR ": line of " length ", at most 200" }' FIGURES.md
+        for f in tests/bench/figures/*.tsv; do
+            grep -qF "($f)" FIGURES.md || echo "FIGURES.md: no link to $f"
+            awk -F '\t' 'FNR == 1 { cells = NF } !/^#/ && NF != cells { print FILENAME ":" FNR ": " NF " cells, expected " cells }' "$f"
+        done
+    } | clean
+}
+
 @test "comments begin with what a file or function does, in plain English" {
     sources | over perl -0777 -ne 'while (m{/\*[\s*]*(Of|What|Whoever|Nobody|Knows)\b[^\n]*}g) { print "$ARGV: $&\n" }' | clean
 }

@@ -137,7 +137,7 @@ END
         for c in $(commands); do
             "$c" --help=all | terms "$c --help=all" # of every verb, too
         done
-        files | grep -E '^(README|FIGURES|CHANGELOG|CONTRIBUTING)\.md$|^tests/gpu/FIGURES\.md$|^examples/.*\.(sh|md|sbatch)$' |
+        files | grep -E '^(README|FIGURES|CHANGELOG|CONTRIBUTING)\.md$|^tests/(gpu/FIGURES\.md|bench/figures/.*\.tsv)$|^examples/.*\.(sh|md|sbatch)$' |
             while read -r f; do
                 # shellcheck disable=SC2094 # the argument is a name to print
                 terms "$f" <"$f"
