@@ -23,7 +23,7 @@
 
 PREFIX  ?= /usr/local
 LIBDIR  ?= lib
-VERSION := 0.1.0
+VERSION := 0.2.0
 CC      := gcc
 CFLAGS  ?= -O2 -g
 SAN     ?=

@@ -143,7 +143,7 @@ struct paro_description {
 PARO_API int paro_describe(const struct paro_coll *c, struct paro_description *d,
                            struct paro_error *err);
 
-PARO_API const char *paro_version(void); /* of the library that is loaded, "0.1.0" */
+PARO_API const char *paro_version(void); /* of the library that is loaded, "0.2.0" */
 
 #ifdef __cplusplus
 }
