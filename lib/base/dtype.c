@@ -29,7 +29,7 @@ const char *dtype_name(enum dtype type)
 }
 
 /* DTYPE_COUNT: there is none of that name. */
-static enum dtype find(const char *text)
+static enum dtype dtype_find(const char *text)
 {
     enum dtype t = 0;
 
@@ -40,7 +40,7 @@ static enum dtype find(const char *text)
 
 int dtype_parse(const char *text, enum dtype *out, struct err *err)
 {
-    enum dtype type = find(text);
+    enum dtype type = dtype_find(text);
 
     if (type == DTYPE_COUNT)
         return err_set(err, ERR_INPUT, "type '%s', expected f32, bf16, f16, f64, i32 or u8",
@@ -51,7 +51,7 @@ int dtype_parse(const char *text, enum dtype *out, struct err *err)
 
 int dtype_parse_compute(const char *text, enum dtype *out, struct err *err)
 {
-    enum dtype type = find(text);
+    enum dtype type = dtype_find(text);
 
     if (type != DTYPE_F32 && type != DTYPE_BF16)
         return err_set(err, ERR_INPUT, "'%s', expected f32 or bf16", text);

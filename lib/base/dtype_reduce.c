@@ -39,8 +39,10 @@
 /* Unsigned sums: a wrap is defined, as in MPI. */
 REDUCE(sum_f32, float, x + y)
 REDUCE(sum_f64, double, x + y)
-REDUCE(sum_bf16, uint16_t, dtype_bf16_of_f32(dtype_f32_of_bf16(x) + dtype_f32_of_bf16(y)))
-REDUCE(sum_f16, uint16_t, dtype_f16_of_f32(dtype_f32_of_f16(x) + dtype_f32_of_f16(y)))
+REDUCE(dtype_reduce_sum_bf16, uint16_t,
+       dtype_bf16_of_f32(dtype_f32_of_bf16(x) + dtype_f32_of_bf16(y)))
+REDUCE(dtype_reduce_sum_f16, uint16_t,
+       dtype_f16_of_f32(dtype_f32_of_f16(x) + dtype_f32_of_f16(y)))
 REDUCE(sum_u32, uint32_t, x + y)
 REDUCE(sum_u8, uint8_t, x + y)
 
@@ -81,14 +83,14 @@ enum { BF16_INFINITY = 0x7f80, F16_INFINITY = 0x7c00 };
 
 REDUCE(max_f32, uint32_t, MAX_OF(key32, INT32_MAX))
 REDUCE(max_f64, uint64_t, MAX_OF(key64, INT64_MAX))
-REDUCE(max_bf16, uint16_t, MAX_OF(key16, BF16_INFINITY, INT16_MAX))
-REDUCE(max_f16, uint16_t, MAX_OF(key16, F16_INFINITY, INT16_MAX))
+REDUCE(dtype_reduce_max_bf16, uint16_t, MAX_OF(key16, BF16_INFINITY, INT16_MAX))
+REDUCE(dtype_reduce_max_f16, uint16_t, MAX_OF(key16, F16_INFINITY, INT16_MAX))
 REDUCE(max_i32, int32_t, x > y ? x : y)
 REDUCE(max_u8, uint8_t, x > y ? x : y)
 REDUCE(min_f32, uint32_t, MIN_OF(key32, INT32_MIN))
 REDUCE(min_f64, uint64_t, MIN_OF(key64, INT64_MIN))
-REDUCE(min_bf16, uint16_t, MIN_OF(key16, BF16_INFINITY, INT16_MIN))
-REDUCE(min_f16, uint16_t, MIN_OF(key16, F16_INFINITY, INT16_MIN))
+REDUCE(dtype_reduce_min_bf16, uint16_t, MIN_OF(key16, BF16_INFINITY, INT16_MIN))
+REDUCE(dtype_reduce_min_f16, uint16_t, MIN_OF(key16, F16_INFINITY, INT16_MIN))
 REDUCE(min_i32, int32_t, x < y ? x : y)
 REDUCE(min_u8, uint8_t, x < y ? x : y)
 
@@ -96,20 +98,22 @@ static void sum_halves(void *to, const void *a, const void *b, int64_t n)
 {
     int64_t done = dtype_f16_sum(to, a, b, n);
 
-    sum_f16((uint16_t *)to + done, (const uint16_t *)a + done, (const uint16_t *)b + done,
-            n - done);
+    dtype_reduce_sum_f16((uint16_t *)to + done, (const uint16_t *)a + done,
+                         (const uint16_t *)b + done, n - done);
 }
 
 typedef void (*reduce)(void *to, const void *a, const void *b, int64_t n);
 #define SUMS                                                                                   \
     {                                                                                          \
-        sum_f32, sum_bf16, sum_halves, sum_f64, sum_u32, sum_u8                                \
+        sum_f32, dtype_reduce_sum_bf16, sum_halves, sum_f64, sum_u32, sum_u8                   \
     }
 static const reduce table[DTYPE_OPS][DTYPE_COUNT] = {
     [DTYPE_SUM] = SUMS,
     [DTYPE_AVG] = SUMS,
-    [DTYPE_MAX] = {max_f32, max_bf16, max_f16, max_f64, max_i32, max_u8},
-    [DTYPE_MIN] = {min_f32, min_bf16, min_f16, min_f64, min_i32, min_u8},
+    [DTYPE_MAX] = {max_f32, dtype_reduce_max_bf16, dtype_reduce_max_f16, max_f64, max_i32,
+                   max_u8},
+    [DTYPE_MIN] = {min_f32, dtype_reduce_min_bf16, dtype_reduce_min_f16, min_f64, min_i32,
+                   min_u8},
 };
 
 void dtype_reduce(void *to, const void *a, const void *b, enum dtype type, enum dtype_op op,

@@ -130,7 +130,7 @@ static int parse_count(const char **p, int *out)
 }
 
 /* The ranks of each cell; of one that its group shares with the cell before, negated. */
-static int parse_list(const char *p, int **cell, int *cells)
+static int groups_parse_list(const char *p, int **cell, int *cells)
 {
     size_t space = 0;
     int n = 0;
@@ -191,7 +191,8 @@ int groups_parse(struct groups *g, const char *text, struct err *err)
     int *cell = NULL, cells = 0, rc = -1;
     int64_t ranks = 0;
 
-    if (text[0] == '[' ? parse_list(text, &cell, &cells) : parse_product(text, &cell, &cells)) {
+    if (text[0] == '[' ? groups_parse_list(text, &cell, &cells)
+                       : parse_product(text, &cell, &cells)) {
         err_set(err, ERR_INPUT,
                 "shape '%s', expected GROUPSxMEMBERS as 4x8, or a list as [8,8,7] or [4+4,7]",
                 text);
@@ -309,7 +310,7 @@ struct by_block {
     int levels, count;
 };
 
-static int by_block(const void *a, const void *b, void *of)
+static int base_groups_by_block(const void *a, const void *b, void *of)
 {
     const struct by_block *s = of;
     int x = *(const int *)a, y = *(const int *)b, differ = 0;
@@ -326,6 +327,6 @@ int *groups_by_block(const struct groups *g, int levels, const int *block)
 
     for (int k = 0; k < g->count; k++)
         order[k] = k;
-    qsort_r(order, (size_t)g->count, sizeof *order, by_block, &s);
+    qsort_r(order, (size_t)g->count, sizeof *order, base_groups_by_block, &s);
     return order;
 }

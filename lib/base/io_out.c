@@ -148,7 +148,8 @@ static int open_temp(struct io_out *out, struct err *err)
     }
 }
 
-static int begin(struct io_out *out, const char *path, int how, mode_t kind, struct err *err)
+static int io_out_begin(struct io_out *out, const char *path, int how, mode_t kind,
+                        struct err *err)
 {
     *out = (struct io_out){.fd = -1, .how = how};
     if (io_take_name(path, &out->path, err))
@@ -161,7 +162,7 @@ int io_create(struct io_out *out, const char *path, int how, struct err *err)
 {
     struct io_out new;
 
-    if (begin(&new, path, how, S_IFREG, err) || open_temp(&new, err)) {
+    if (io_out_begin(&new, path, how, S_IFREG, err) || open_temp(&new, err)) {
         io_dir_leave(&new);
         return -1;
     }
@@ -202,7 +203,7 @@ static int publish(const char *temp, const char *path, unsigned flags, struct er
 }
 
 /* Two names change places in one step; 1: this file system cannot, and nothing has changed. */
-static int exchange(const char *a, const char *b, struct err *err)
+static int io_out_exchange(const char *a, const char *b, struct err *err)
 {
     if (syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0)
         return 0;
@@ -217,7 +218,7 @@ static int exchange(const char *a, const char *b, struct err *err)
  */
 static int replace_folder(struct io_out *out, struct err *err)
 {
-    int rc = exchange(out->temp, out->path, err);
+    int rc = io_out_exchange(out->temp, out->path, err);
 
     if (rc < 1)
         return rc;
@@ -272,7 +273,7 @@ static int sync_folders(int fd, const char *whole, struct err *err)
 }
 
 /* It is on the disk, with its mode. */
-static int finish(struct io_out *out, struct err *err)
+static int io_out_finish(struct io_out *out, struct err *err)
 {
     struct stat st;
 
@@ -294,7 +295,7 @@ int io_publish(struct io_out *out, struct err *err)
     unsigned flags = folder || !force ? RENAME_NOREPLACE : 0;
     struct stat st;
 
-    if (finish(out, err))
+    if (io_out_finish(out, err))
         return -1;
     int there = folder && force && lstat(out->path, &st) == 0;
     if (there) /* the folder that gets the temporary's name is locked, so that no writer takes
@@ -386,7 +387,7 @@ static int check_exchange(const struct io_out *dir, struct err *err)
         if (mkdir(a, 0777) || mkdir(b, 0777) || mkdir(in, 0777))
             rc = err_sys(err, "cannot make a folder in '%s'", dir->temp);
         else
-            rc = exchange(a, b, err);
+            rc = io_out_exchange(a, b, err);
         /*
          * overlayfs may rename no folder of a lower layer, and says so before it says that
          * nothing is renamed to a folder in which something is.
@@ -457,7 +458,7 @@ int io_dir_create(struct io_out *dir, const char *path, int how, struct err *err
     struct io_out new;
     int cannot = 0;
 
-    if (begin(&new, path, how, S_IFDIR, err))
+    if (io_out_begin(&new, path, how, S_IFDIR, err))
         goto leave;
     int made = mkdir(new.temp, 0700) == 0;
     if (!made && errno != EEXIST) {

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-static int by_value(const void *a, const void *b)
+static int stats_by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -21,7 +21,7 @@ void stats_sort(double *v, int n)
     enum { SHORT = 48 };
 
     if (n > SHORT) {
-        qsort(v, (size_t)n, sizeof *v, by_value);
+        qsort(v, (size_t)n, sizeof *v, stats_by_value);
         return;
     }
     for (int i = 1; i < n; i++) {

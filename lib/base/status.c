@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* One less than the terminal has: some of them wrap a full line. */
-static int columns_of(FILE *out)
+static int status_columns_of(FILE *out)
 {
     struct winsize size;
 
@@ -25,7 +25,7 @@ void status_show(struct status *s, const char *text)
     if (!isatty(fileno(s->out))) {
         fprintf(s->out, "%s\n", text);
     } else {
-        int most = columns_of(s->out), width = n < (size_t)most ? (int)n : most;
+        int most = status_columns_of(s->out), width = n < (size_t)most ? (int)n : most;
 
         fprintf(s->out, "\r%.*s%*s%s", width, text, s->shown > width ? s->shown - width : 0, "",
                 n ? "" : "\r");

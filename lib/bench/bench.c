@@ -18,7 +18,7 @@
  * Which groups: those asked for, else the hosts, else (all ranks on one host) those of the
  * topology.  Whichever it is, a topology must have as many members in each.
  */
-static int choose_groups(const struct bench *b, struct groups *out, struct err *err)
+static int bench_choose_groups(const struct bench *b, struct groups *out, struct err *err)
 {
     const struct groups *hosts = &b->world->groups, *topo = &b->topo.groups;
     char ours[256], theirs[256];
@@ -45,7 +45,7 @@ static int choose_groups(const struct bench *b, struct groups *out, struct err *
 }
 
 /* Broadcasts rank 0's result: a user's error is no rank's, and has no rank's name. */
-static int tell(struct world *w, int rc, struct err *err)
+static int bench_tell(struct world *w, int rc, struct err *err)
 {
     if (world_bcast(w, &rc, sizeof rc, 0, err))
         return -1;
@@ -55,14 +55,14 @@ static int tell(struct world *w, int rc, struct err *err)
 }
 
 /* Rank 0 reads and decides; the others are told.  A file need not be there on every host. */
-static int open_fabric(struct bench *b, struct err *err)
+static int bench_open_fabric(struct bench *b, struct err *err)
 {
     struct world *w = b->world;
     int rc = 0;
 
     if (w->rank == 0) {
         rc = b->o->topo ? topo_read(&b->topo, b->o->topo, err) : 0;
-        rc = rc ? rc : choose_groups(b, &b->groups, err);
+        rc = rc ? rc : bench_choose_groups(b, &b->groups, err);
         if (rc == 0 && b->groups.ranks != w->ranks)
             rc = err_set(err, ERR_MISMATCH, "groups '%s' have %d ranks, but %d ranks run",
                          b->o->shape, b->groups.ranks, w->ranks);
@@ -70,7 +70,7 @@ static int open_fabric(struct bench *b, struct err *err)
             rc = err_set(err, ERR_MISMATCH, "--root %d, expected 0 to %d: %d ranks run",
                          b->o->root, w->ranks - 1, w->ranks);
     }
-    rc = tell(w, rc, err);
+    rc = bench_tell(w, rc, err);
     rc = rc ? rc : world_bcast_groups(w, &b->groups, err);
     if (rc == 0)
         groups_print(&b->groups, b->shape, sizeof b->shape);
@@ -173,9 +173,9 @@ static int run_cases(struct bench *b, case_fn one, struct err *err)
     return 0;
 }
 
-static int run(struct bench *b, case_fn one, struct err *err)
+static int bench_run_cases(struct bench *b, case_fn one, struct err *err)
 {
-    if (bench_device_open(b, err) || open_fabric(b, err))
+    if (bench_device_open(b, err) || bench_open_fabric(b, err))
         return -1;
     if (b->o->floor >= 0 && b->groups.count < 2)
         return err_set(err, ERR_MISMATCH, "--floor with one group, expected two or more");
@@ -209,7 +209,7 @@ static int close_all(struct bench *b, int rc, struct err *err)
 {
     /* A peer that does not answer would never come to the end of what is in flight. */
     if (rc == 0 || err->code != ERR_PEER) {
-        rc = tell(b->world, rc, err);
+        rc = bench_tell(b->world, rc, err);
         bench_device_close(b);
         coll_close(&b->coll);
         device_close(b->device);
@@ -230,9 +230,9 @@ static int bench_all(struct world *world, const struct bench_options *o, FILE *o
 
     if (world->rank == 0)
         rc = bench_sink_open(&b.sink, o, out, result, err);
-    rc = tell(world, rc, err);
+    rc = bench_tell(world, rc, err);
     if (rc == 0)
-        rc = run(&b, one, err);
+        rc = bench_run_cases(&b, one, err);
     if (world->rank == 0) {
         rc = bench_sink_close(&b.sink, rc, err);
         strcpy(result->doubt, (o->topo ? &b.topo : &b.ports)->doubt);
@@ -263,12 +263,12 @@ int bench_tune(struct world *world, const struct bench_options *o, int moves,
     int rc = 0;
 
     /* Measured contests on a fabric that the simulator knows. */
-    if (bench_device_open(&b, err) || open_fabric(&b, err) ||
+    if (bench_device_open(&b, err) || bench_open_fabric(&b, err) ||
         (!o->topo && measure_fabric(&b, "--table", "-i TOPO", &b.topo, err)) ||
         open_levels(&b, err) || open_buffers(&b, err) || run_cases(&b, bench_tune_case, err))
         rc = -1;
     else
-        rc = tell(world, world->rank == 0 ? bench_tune_print(&b, err) : 0, err);
+        rc = bench_tell(world, world->rank == 0 ? bench_tune_print(&b, err) : 0, err);
     strcpy(doubt, b.topo.doubt);
     rc = close_all(&b, rc, err);
     mem_free(tune.answer);

@@ -69,8 +69,8 @@ struct bench_row bench_row_of(const struct bench_options *o, const struct topo *
 }
 
 /* On rank 0: all but the times. */
-static void make_row(const struct bench *b, const struct bench_contest *c,
-                     struct bench_row *row)
+static void case_make_row(const struct bench *b, const struct bench_contest *c,
+                          struct bench_row *row)
 {
     const struct bench_move *m = &c->move[0];
     const struct bench_move_spec *spec = &m->spec;
@@ -106,13 +106,13 @@ static void make_row(const struct bench *b, const struct bench_contest *c,
         exec_native_library(row->library, sizeof row->library);
 }
 
-static void report(struct bench *b, struct bench_contest *c)
+static void case_report(struct bench *b, struct bench_contest *c)
 {
     int n = b->o->algos, mpi = -1;
     struct bench_row *row = mem_new((size_t)n, sizeof *row);
 
     for (int a = 0; a < n; a++) {
-        make_row(b, &c[a], &row[a]);
+        case_make_row(b, &c[a], &row[a]);
         if (b->o->algo[a] == BENCH_MPI)
             mpi = a;
     }
@@ -136,7 +136,7 @@ int bench_case(struct bench *b, unsigned op, int64_t elems, struct err *err)
     if (rc == 0)
         rc = bench_rounds(b, c, b->o->algos, err);
     if (rc == 0 && b->world->rank == 0)
-        report(b, c);
+        case_report(b, c);
     for (int a = 0; a < b->o->algos; a++)
         bench_contest_close(&c[a], rc == 0 || err->code != ERR_PEER);
     return rc;

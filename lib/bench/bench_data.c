@@ -109,7 +109,7 @@ void bench_data_init(struct bench_data *d, enum dtype_op redop, enum dtype type,
 }
 
 /* Fibonacci hashing: neighbours, and elements a power of two apart, differ. */
-static int hash(const struct bench_data *d, int64_t x)
+static int data_hash(const struct bench_data *d, int64_t x)
 {
     return (int)(((uint64_t)x * UINT64_C(0x9e3779b97f4a7c15) >> 40) % (uint64_t)d->values);
 }
@@ -122,7 +122,7 @@ void bench_data_fill(const struct bench_data *d, void *p, int64_t lo, int64_t hi
     char *to = p;
 
     for (int64_t x = lo; x < hi; x++, to += size)
-        memcpy(to, &d->mine[hash(d, x)], size);
+        memcpy(to, &d->mine[data_hash(d, x)], size);
 }
 
 int64_t bench_data_wrong(const struct bench_data *d, const void *p, int64_t lo, int64_t hi)
@@ -132,6 +132,6 @@ int64_t bench_data_wrong(const struct bench_data *d, const void *p, int64_t lo, 
     int64_t wrong = 0;
 
     for (int64_t x = lo; x < hi; x++, at += size)
-        wrong += memcmp(at, &d->want[hash(d, x)], size) != 0;
+        wrong += memcmp(at, &d->want[data_hash(d, x)], size) != 0;
     return wrong;
 }

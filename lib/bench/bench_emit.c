@@ -83,8 +83,8 @@ static void leave_out(struct emit *e, const struct bench_row *r)
                  label);
 }
 
-static int collect(const struct emit_target *t, const struct bench_rows *all, struct emit *e,
-                   struct entry *out, struct err *err)
+static int emit_collect(const struct emit_target *t, const struct bench_rows *all,
+                        struct emit *e, struct entry *out, struct err *err)
 {
     int entries = 0;
 
@@ -104,7 +104,7 @@ static int collect(const struct emit_target *t, const struct bench_rows *all, st
     return entries;
 }
 
-static int order(int64_t a, int64_t b)
+static int emit_order(int64_t a, int64_t b)
 {
     return a < b ? -1 : a > b;
 }
@@ -114,13 +114,13 @@ static int by_size(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
     double s = x->row->time_s[BENCH_MEDIAN], t = y->row->time_s[BENCH_MEDIAN];
-    int d = order(x->coll, y->coll);
+    int d = emit_order(x->coll, y->coll);
 
-    d = d ? d : order(x->row->ranks, y->row->ranks);
-    d = d ? d : order(x->groups, y->groups);
-    d = d ? d : order(x->row->bytes, y->row->bytes);
+    d = d ? d : emit_order(x->row->ranks, y->row->ranks);
+    d = d ? d : emit_order(x->groups, y->groups);
+    d = d ? d : emit_order(x->row->bytes, y->row->bytes);
     d = d ? d : s < t ? -1 : s > t;
-    d = d ? d : order(x->way.id, y->way.id);
+    d = d ? d : emit_order(x->way.id, y->way.id);
     return d ? d : strcmp(x->way.name, y->way.name);
 }
 
@@ -134,7 +134,7 @@ static int refuse_pair(const char *what, const char *a, const char *b,
                    schedule_phases_name(entry->row->op), entry->row->ranks, what, a, b);
 }
 
-static int check_alike(const struct entry *a, const struct entry *b, struct err *err)
+static int emit_check_alike(const struct entry *a, const struct entry *b, struct err *err)
 {
     const struct bench_row *x = a->row, *y = b->row;
     char one[16], two[16];
@@ -159,7 +159,7 @@ static int check_alike(const struct entry *a, const struct entry *b, struct err 
 /* ---- choices ---- */
 
 /* The entries [0, n) are of one size, the fastest first. */
-static void choose(const struct entry *e, int n, struct emit_point *p)
+static void emit_choose(const struct entry *e, int n, struct emit_point *p)
 {
     p->way = e[0].way;
     p->best = e[0].row;
@@ -188,7 +188,7 @@ static int make_points(const struct emit_target *t, const struct entry *e, int n
     for (int at = 0, end; at < n; at = end) {
         struct emit_point point = {.size = t->size(p->coll, e[at].row)};
         for (end = at; end < n && e[end].row->bytes == e[at].row->bytes; end++) {
-            if (check_alike(&e[0], &e[end], err))
+            if (emit_check_alike(&e[0], &e[end], err))
                 return -1;
             const struct bench_row *r = e[end].row;
             if (!p->library[0])
@@ -198,7 +198,7 @@ static int make_points(const struct emit_target *t, const struct entry *e, int n
             if (strcmp(r->when, p->until) > 0)
                 snprintf(p->until, sizeof p->until, "%s", r->when);
         }
-        choose(&e[at], end - at, &point);
+        emit_choose(&e[at], end - at, &point);
         /* Sizes that are one to the library, which divides by the ranks: the larger stands. */
         if (p->points && p->point[p->points - 1].size == point.size)
             p->points--;
@@ -257,7 +257,7 @@ static int compared(const struct emit_part *p)
     return n;
 }
 
-static void say(const struct emit *e, const struct bench_talk *talk)
+static void emit_say(const struct emit *e, const struct bench_talk *talk)
 {
     char line[768];
 
@@ -302,7 +302,7 @@ int bench_emit(enum bench_emit target, const char *const *file, int files,
 
     if (rc == 0) {
         entry = mem_new((size_t)all.rows + 1, sizeof *entry);
-        n = collect(t, &all, &e, entry, err);
+        n = emit_collect(t, &all, &e, entry, err);
         rc = n < 0 ? -1 : make_parts(t, entry, n, &e, err);
     }
     int any = 0;
@@ -314,7 +314,7 @@ int bench_emit(enum bench_emit target, const char *const *file, int files,
             "nothing to compare for %s, expected rows of two or more of %s at one size (%s)",
             t->name, t->wants, t->how);
     if (rc == 0) {
-        say(&e, talk);
+        emit_say(&e, talk);
         t->print(&e, out);
     }
     for (int i = 0; i < e.parts; i++) {

@@ -16,7 +16,7 @@
 #include "value/value_json_out.h"
 #include "bench/bench_parts.h"
 
-static int64_t whole(enum emit_coll coll, const struct bench_row *r)
+static int64_t emit_target_whole(enum emit_coll coll, const struct bench_row *r)
 {
     (void)coll;
     return r->bytes;
@@ -384,7 +384,7 @@ static const struct emit_target targets[BENCH_EMITS] = {
                                .wants = "nccl and nccl:ALGO/PROTO such as nccl:ring/ll",
                                .how = "NCCL_ALGO=ring NCCL_PROTO=LL and --nccl-name ring/ll",
                                .way = nccl_way,
-                               .size = whole,
+                               .size = emit_target_whole,
                                .print = nccl_print},
     [BENCH_EMIT_OMPI_TUNED] = OMPI_TUNED("ompi-tuned", ompi_print),
     [BENCH_EMIT_OMPI_JSON] = OMPI_TUNED("ompi-tuned-json", ompi_json),

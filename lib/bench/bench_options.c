@@ -54,9 +54,9 @@ int bench_algo_parse(const char *text, int *algo, struct err *err)
 }
 
 /* Words with commas between into list[*count]; no value twice. */
-static int parse_list(const char *text, const char *what,
-                      int (*parse)(const char *word, int *value, struct err *err), int *list,
-                      int *count, struct err *err)
+static int options_parse_list(const char *text, const char *what,
+                              int (*parse)(const char *word, int *value, struct err *err),
+                              int *list, int *count, struct err *err)
 {
     char *copy = mem_dup(text), *rest = copy;
     int rc = 0, value = 0;
@@ -85,12 +85,12 @@ static int parse_op(const char *word, int *op, struct err *err)
 
 int bench_parse_ops(const char *text, struct bench_options *o, struct err *err)
 {
-    return parse_list(text, "operation", parse_op, o->op, &o->ops, err);
+    return options_parse_list(text, "operation", parse_op, o->op, &o->ops, err);
 }
 
 int bench_parse_algos(const char *text, struct bench_options *o, struct err *err)
 {
-    return parse_list(text, "algorithm", bench_algo_parse, o->algo, &o->algos, err);
+    return options_parse_list(text, "algorithm", bench_algo_parse, o->algo, &o->algos, err);
 }
 
 int bench_parse_type(const char *text, enum dtype *type, struct err *err)

@@ -28,8 +28,8 @@ struct overlap_row {
     double efficiency; /* NAN: there are not two things that could overlap */
 };
 
-static int add_part(struct bench *b, struct bench_contest *c, struct bench_move_spec *spec,
-                    int inside, struct err *err)
+static int overlap_add_part(struct bench *b, struct bench_contest *c,
+                            struct bench_move_spec *spec, int inside, struct err *err)
 {
     const struct groups *g = &b->groups;
     int rank = b->world->rank, k = g->group_of[rank];
@@ -44,8 +44,8 @@ static int add_part(struct bench *b, struct bench_contest *c, struct bench_move_
     return bench_move_open(b, spec, &c->move[c->moves++], err);
 }
 
-static int open_parts(struct bench *b, unsigned op, int64_t elems, struct bench_contest *c,
-                      struct err *err)
+static int overlap_open_parts(struct bench *b, unsigned op, int64_t elems,
+                              struct bench_contest *c, struct err *err)
 {
     struct bench_move_spec in = {
         .algo = SCHEDULE_HO_RING, .op = op, .elems = elems, .chunk_bytes = b->o->chunk_bytes};
@@ -57,10 +57,10 @@ static int open_parts(struct bench *b, unsigned op, int64_t elems, struct bench_
     across.from = reduces ? LETTER_I : LETTER_G;
     across.to = gathers ? LETTER_I : LETTER_G;
     across.phases = op & (SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS);
-    if ((reduces && add_part(b, &c[INSIDE], &in, 1, err)) ||
-        (gathers && add_part(b, &c[INSIDE], &out, 1, err)))
+    if ((reduces && overlap_add_part(b, &c[INSIDE], &in, 1, err)) ||
+        (gathers && overlap_add_part(b, &c[INSIDE], &out, 1, err)))
         return -1;
-    return add_part(b, &c[ACROSS], &across, 0, err);
+    return overlap_add_part(b, &c[ACROSS], &across, 0, err);
 }
 
 void bench_overlap_head(FILE *out)
@@ -117,7 +117,7 @@ static void print_row(struct bench_sink *s, const struct overlap_row *r)
     fflush(s->file);
 }
 
-static void report(struct bench *b, unsigned op, int64_t elems, struct bench_contest *c)
+static void overlap_report(struct bench *b, unsigned op, int64_t elems, struct bench_contest *c)
 {
     int iters = b->o->iters, reduces = op & SCHEDULE_REDUCE_SCATTER;
     struct overlap_row r = {.op = schedule_phases_name(op),
@@ -151,7 +151,7 @@ int bench_overlap_case(struct bench *b, unsigned op, int64_t elems, struct err *
 {
     struct bench_contest c[CONTESTS_MAX] = {0};
     int contests = WHOLE + b->o->algos;
-    int rc = open_parts(b, op, elems, c, err);
+    int rc = overlap_open_parts(b, op, elems, c, err);
 
     for (int a = 0; a < b->o->algos && rc == 0; a++)
         rc = bench_contest_open(b, op, b->o->algo[a], elems, b->o->chunk_bytes, &c[WHOLE + a],
@@ -159,7 +159,7 @@ int bench_overlap_case(struct bench *b, unsigned op, int64_t elems, struct err *
     if (rc == 0)
         rc = bench_rounds(b, c, contests, err);
     if (rc == 0 && b->world->rank == 0)
-        report(b, op, elems, c);
+        overlap_report(b, op, elems, c);
     for (int i = 0; i < contests; i++)
         bench_contest_close(&c[i], rc == 0 || err->code != ERR_PEER);
     return rc;

@@ -24,7 +24,7 @@ static int has_limit(const struct bench_row *r)
     return isfinite(r->limit_s) && r->limit_s > 0;
 }
 
-static void tip_of(const struct bench_row *r, char *text, size_t space)
+static void plot_tip_of(const struct bench_row *r, char *text, size_t space)
 {
     struct units size, least, median, most, rate;
     char label[96], limit[48] = "";
@@ -76,8 +76,8 @@ static void panel_name(const struct plot *p, const struct bench_row *r, char *te
 }
 
 /* A row in the charts of its time and its rate; or the cut bound of its size. */
-static void add_row(struct plot *p, struct svg_figure *f, const struct bench_row *from,
-                    int bound)
+static void plot_add_row(struct plot *p, struct svg_figure *f, const struct bench_row *from,
+                         int bound)
 {
     static const struct svg_axis size = {
         .name = "size of the whole vector", .scale = SVG_LOG2, .unit = units_bytes};
@@ -92,7 +92,7 @@ static void add_row(struct plot *p, struct svg_figure *f, const struct bench_row
         r.time_s[BENCH_MEDIAN] = r.limit_s;
     } else {
         style = (struct svg_series){.colour = style_of(p, from), .marker = style_of(p, from)};
-        tip_of(&r, tip, sizeof tip);
+        plot_tip_of(&r, tip, sizeof tip);
         snprintf(name, sizeof name, "%s%s%s", bench_algo_name(r.algo), r.setting[0] ? ":" : "",
                  r.setting);
     }
@@ -108,7 +108,7 @@ static void add_row(struct plot *p, struct svg_figure *f, const struct bench_row
 }
 
 /* "4x2: 8 ranks, f32; load average 0.8 to 2.1" */
-static void describe(const struct plot *p, char *text, size_t space)
+static void plot_describe(const struct plot *p, char *text, size_t space)
 {
     double least = INFINITY, most = -INFINITY;
     char load[64] = "";
@@ -147,11 +147,11 @@ void bench_plot(const struct bench_row *rows, int n, const char *title, FILE *ou
         if (isfinite(rows[i].time_s[BENCH_MEDIAN]) && rows[i].time_s[BENCH_MEDIAN] > 0)
             p.row[p.rows++] = &rows[i];
     snprintf(f.title, sizeof f.title, "%s", title);
-    describe(&p, f.note, sizeof f.note);
+    plot_describe(&p, f.note, sizeof f.note);
     for (int bound = 0; bound < 2; bound++)
         for (int i = 0; i < p.rows; i++)
             if (!bound || has_limit(p.row[i]))
-                add_row(&p, &f, p.row[i], bound);
+                plot_add_row(&p, &f, p.row[i], bound);
     svg_figure_draw(&f, out);
     svg_figure_release(&f);
     mem_free(p.row);

@@ -43,8 +43,8 @@ double bench_port_lap_s(const struct probe_result *got, double bytes, int laps)
 }
 
 /* flow_s[k]: seconds of the flow into group k, its slowest member's, for one byte. */
-static int run(struct probe *p, struct probe_round *r, double *flow_s, double *longest_s,
-               struct err *err)
+static int port_run(struct probe *p, struct probe_round *r, double *flow_s, double *longest_s,
+                    struct err *err)
 {
     const struct groups *g = p->view.groups;
     struct arrival *all = mem_new((size_t)g->ranks, sizeof *all), mine = {0};
@@ -88,13 +88,13 @@ int bench_port_measure(struct world *world, struct topo *t, struct err *err)
     flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
     seconds = mem_new((size_t)g->count * RUNS, sizeof *seconds);
     int rc = probe_prepare(&p, flow, probe_shift(&p.view, 1, -1, LAP, flow), &r, err);
-    rc = rc ? rc : run(&p, &r, seconds, &longest_s, err); /* opens the connections */
+    rc = rc ? rc : port_run(&p, &r, seconds, &longest_s, err); /* opens the connections */
     while (rc == 0 && (r.laps < LAPS_MIN || (longest_s < run_s && r.laps < LAPS_MAX))) {
         r.laps = r.laps < LAPS_MIN ? LAPS_MIN : 2 * r.laps;
-        rc = run(&p, &r, seconds, &longest_s, err);
+        rc = port_run(&p, &r, seconds, &longest_s, err);
     }
     for (int i = 0; rc == 0 && i < RUNS; i++)
-        rc = run(&p, &r, seconds + i * g->count, &longest_s, err);
+        rc = port_run(&p, &r, seconds + i * g->count, &longest_s, err);
     rc = rc ? rc : probe_load_end(&load, world, t->doubt, err);
     for (int k = 0; rc == 0 && k < g->count; k++) {
         double in[RUNS], out[RUNS];

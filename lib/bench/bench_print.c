@@ -93,7 +93,8 @@ static void text_int(FILE *out, int width, int64_t v)
         fprintf(out, " %*s", width, "-");
 }
 
-static void print_text(const struct bench_options *o, const struct bench_row *r, FILE *out)
+static void bench_print_text(const struct bench_options *o, const struct bench_row *r,
+                             FILE *out)
 {
     char label[96];
 
@@ -119,7 +120,7 @@ void bench_print_row(const struct bench_options *o, const struct bench_row *r, i
                                     bench_limit_fraction(r)};
 
     if (o->format == BENCH_TEXT)
-        print_text(o, r, out);
+        bench_print_text(o, r, out);
     else
         bench_put_line(o->format, bench_line_record, &line, first, out);
     fflush(out);

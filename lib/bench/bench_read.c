@@ -144,7 +144,7 @@ const struct record bench_line_record[] = {
     TEXT(when, "when", read_fact, OPTIONAL),
     {0}};
 
-static int read_row(const struct tree *t, struct bench_row *out, struct err *err)
+static int bench_read_row(const struct tree *t, struct bench_row *out, struct err *err)
 {
     struct bench_line line = {.row = bench_unknown_row};
     struct groups g = {0};
@@ -179,7 +179,7 @@ static int64_t add_wrong(int64_t a, int64_t b)
 }
 
 /* The best median stays; wrong data stays wrong. */
-static void keep(struct bench_rows *all, const struct bench_row *new)
+static void read_keep(struct bench_rows *all, const struct bench_row *new)
 {
     for (int i = 0; i < all->rows; i++) {
         struct bench_row *r = &all->row[i];
@@ -210,9 +210,9 @@ int bench_read_lines(const char *file, const char *text, struct bench_rows *all,
         end = at + n + (at[n] == '\n');
         if (tree_parse_json(&t, name, line, at, (int64_t)n, err))
             return -1;
-        rc = read_row(&t, &row, err);
+        rc = bench_read_row(&t, &row, err);
         if (rc == 0)
-            keep(all, &row);
+            read_keep(all, &row);
         tree_release(&t);
     }
     return rc;
@@ -224,7 +224,7 @@ struct place {
     int shape, op, at;
 };
 
-static int by_place(const void *a, const void *b)
+static int read_by_place(const void *a, const void *b)
 {
     const struct place *x = a, *y = b;
 
@@ -250,7 +250,7 @@ static void print_all(struct bench_sink *s, const struct bench_rows *all, int fi
             p[i].op = p[k].row->op == p[i].row->op ? p[k].op : p[i].op;
         }
     }
-    qsort(p, (size_t)all->rows, sizeof *p, by_place);
+    qsort(p, (size_t)all->rows, sizeof *p, read_by_place);
     if (text)
         fprintf(s->file, "# read from %d file%s; best median of several launches\n", files,
                 files == 1 ? "" : "s");

@@ -19,7 +19,8 @@
 #include "base/tick.h"
 #include "bench/bench_parts.h"
 
-static int check_all(struct bench *b, struct bench_contest *c, int contests, struct err *err)
+static int rounds_check_all(struct bench *b, struct bench_contest *c, int contests,
+                            struct err *err)
 {
     for (int a = 0; a < contests; a++)
         for (int m = 0; m < c[a].moves; m++)
@@ -33,7 +34,8 @@ int bench_round(int iteration, int at, int contests)
     return iteration & 1 ? contests - 1 - at : at;
 }
 
-static int alternate(struct bench *b, struct bench_contest *c, int contests, struct err *err)
+static int rounds_alternate(struct bench *b, struct bench_contest *c, int contests,
+                            struct err *err)
 {
     /* the checked run was the first warm-up */
     for (int i = b->o->warmup ? 1 - b->o->warmup : 0; i < b->o->iters; i++)
@@ -52,7 +54,7 @@ static int alternate(struct bench *b, struct bench_contest *c, int contests, str
 }
 
 /* On every rank: times of the slowest, wrong elements of all. */
-static int collect(struct bench *b, struct bench_contest *c, struct err *err)
+static int rounds_collect(struct bench *b, struct bench_contest *c, struct err *err)
 {
     struct world *w = b->world;
     int iters = b->o->iters;
@@ -80,11 +82,11 @@ int bench_rounds(struct bench *b, struct bench_contest *c, int contests, struct 
 {
     for (int a = 0; a < contests; a++)
         c[a].seconds = mem_new((size_t)b->o->iters, sizeof *c[a].seconds);
-    if (check_all(b, c, contests, err) || alternate(b, c, contests, err) ||
-        check_all(b, c, contests, err))
+    if (rounds_check_all(b, c, contests, err) || rounds_alternate(b, c, contests, err) ||
+        rounds_check_all(b, c, contests, err))
         return -1;
     for (int a = 0; a < contests; a++) {
-        if (collect(b, &c[a], err))
+        if (rounds_collect(b, &c[a], err))
             return -1;
         b->wrong += c[a].wrong;
     }

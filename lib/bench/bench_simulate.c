@@ -38,8 +38,8 @@ struct simulation {
     struct pick_table table; /* rules 0: auto asks the simulator */
 };
 
-static int make_row(const struct simulation *s, unsigned op, int64_t elems, int algo,
-                    struct bench_row *row, struct err *err)
+static int simulate_make_row(const struct simulation *s, unsigned op, int64_t elems, int algo,
+                             struct bench_row *row, struct err *err)
 {
     int64_t bytes = elems * dtype_bytes(s->o->type), chunk = s->o->chunk_bytes;
     struct pick_choice c = {.algo = (enum schedule_algo)algo,
@@ -76,7 +76,8 @@ static int simulate_all(struct simulation *s, struct err *err)
         for (int64_t n = o->min_bytes; n <= o->max_bytes; n = bench_next_bytes(o, n))
             for (int a = 0; a < o->algos; a++) {
                 struct bench_row row;
-                if (make_row(s, o->op[i], n / dtype_bytes(o->type), o->algo[a], &row, err))
+                if (simulate_make_row(s, o->op[i], n / dtype_bytes(o->type), o->algo[a], &row,
+                                      err))
                     return -1;
                 bench_sink_row(&s->sink, &row);
                 if (ferror(s->sink.file))
@@ -85,7 +86,7 @@ static int simulate_all(struct simulation *s, struct err *err)
     return 0;
 }
 
-static int open_fabric(struct simulation *s, struct err *err)
+static int simulate_open_fabric(struct simulation *s, struct err *err)
 {
     const struct bench_options *o = s->o;
     const struct groups *g = &s->topo.groups;
@@ -112,7 +113,7 @@ int bench_simulate(const struct bench_options *o, FILE *out, struct bench_result
     struct simulation s = {.o = o};
     int rc = bench_sink_open(&s.sink, o, out, result, err);
 
-    if (rc == 0 && (open_fabric(&s, err) || simulate_all(&s, err)))
+    if (rc == 0 && (simulate_open_fabric(&s, err) || simulate_all(&s, err)))
         rc = -1;
     rc = bench_sink_close(&s.sink, rc, err);
     pick_table_release(&s.table);

@@ -52,7 +52,7 @@ void bench_sink_row(struct bench_sink *s, const struct bench_row *r)
     to->row[to->rows++] = *r;
 }
 
-static int judge(const struct bench_sink *s, struct err *err)
+static int sink_judge(const struct bench_sink *s, struct err *err)
 {
     struct bench_result *res = s->result;
     const struct bench_row *worst = NULL;
@@ -87,7 +87,7 @@ static int judge(const struct bench_sink *s, struct err *err)
 int bench_sink_close(struct bench_sink *s, int rc, struct err *err)
 {
     if (rc == 0 && s->o->floor >= 0)
-        rc = judge(s, err);
+        rc = sink_judge(s, err);
     FILE *to = s->plot.path ? s->plot.file : s->o->format == BENCH_SVG ? s->file : NULL;
     if (rc == 0 && to)
         bench_plot(s->result->row, s->result->rows, "Collectives over groups of ranks", to);

@@ -81,8 +81,8 @@ struct shortlist { /* rank 0's, sent to all */
     int count, failed;
 };
 
-static int run_rounds(struct bench *b, struct bench_contest *c, int contests, int rounds,
-                      struct err *err)
+static int tune_run_rounds(struct bench *b, struct bench_contest *c, int contests, int rounds,
+                           struct err *err)
 {
     for (int i = 0; i < contests; i++) {
         mem_free(c[i].seconds);
@@ -98,15 +98,15 @@ static int run_contest(struct bench *b, struct bench_contest *c, int contests, s
     double sum_s = 0;
 
     if (b->tune->iters)
-        return run_rounds(b, c, contests, b->tune->iters, err);
-    if (run_rounds(b, c, contests, BENCH_TUNE_LEAST, err))
+        return tune_run_rounds(b, c, contests, b->tune->iters, err);
+    if (tune_run_rounds(b, c, contests, BENCH_TUNE_LEAST, err))
         return -1;
     for (int i = 0; i < contests; i++)
         for (int k = 0; k < BENCH_TUNE_LEAST; k++)
             sum_s += c[i].seconds[k];
     /* the times are those of all ranks, and so is what follows from them */
     int rounds = bench_tune_rounds(sum_s / BENCH_TUNE_LEAST);
-    return rounds > BENCH_TUNE_LEAST ? run_rounds(b, c, contests, rounds, err) : 0;
+    return rounds > BENCH_TUNE_LEAST ? tune_run_rounds(b, c, contests, rounds, err) : 0;
 }
 
 /* The same on every rank. */
@@ -120,7 +120,7 @@ static int check_data(const struct shortlist *s, const struct bench_contest *c, 
     return 0;
 }
 
-static void put_choice(const struct pick_choice *c, FILE *out)
+static void tune_put_choice(const struct pick_choice *c, FILE *out)
 {
     struct units u;
 
@@ -136,11 +136,11 @@ void bench_tune_describe(const struct pick_answer *a, FILE *out)
 
     fprintf(out, "%s of %s: ", schedule_phases_name(a->phases),
             units_bytes(&u, (double)a->bytes));
-    put_choice(&a->best, out);
+    tune_put_choice(&a->best, out);
     if (a->second.algo == SCHEDULE_AUTO)
         return;
     fprintf(out, ", ");
-    put_choice(&a->second, out);
+    tune_put_choice(&a->second, out);
     fprintf(out, " (%.2fx%s)", a->second.time_s / a->best.time_s,
             a->second.time_s < a->best.time_s ? ", within noise" : "");
 }

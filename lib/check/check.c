@@ -166,7 +166,7 @@ static void choose_state(struct check *a)
 
 /* Checks that no row can express: they depend on the environment, or on the words after
    "--". */
-static int check_words(struct check *a)
+static int check_check_words(struct check *a)
 {
     struct cli *cli = &a->cli;
 
@@ -243,11 +243,11 @@ void check_stop_timer(struct check *a)
 
 /* ---- parsing ---- */
 
-static int check(void *args)
+static int check_check(void *args)
 {
     struct check *a = args;
     const char *now = getenv("SOURCE_DATE_EPOCH"); /* else the present */
-    int rc = check_words(a);
+    int rc = check_check_words(a);
 
     a->o.svg = a->cli.svg;
     start_timer(a);
@@ -273,7 +273,7 @@ static const struct cli_command command = {
     options, modes,
     "Measure the network ports of hosts, compare them with a baseline or with each other, and"
     " print one line for a monitoring system.  Run it under mpirun, or give it a LAUNCHER.",
-    check};
+    check_check};
 
 /* LAUNCHER ARG... COMMAND --mark-answer OPTION..., NULL; options are argv[1 .. words - 1]. */
 static char **line_of(int argc, char **argv, int words)

@@ -86,7 +86,7 @@ static int start_launcher(struct launch *l, char *const *argv, const sigset_t *m
 }
 
 /* It is left to be collected: so long nobody else has its number, which its group has too. */
-static int has_ended(struct launch *l)
+static int launch_has_ended(struct launch *l)
 {
     siginfo_t how = {0};
 
@@ -97,11 +97,11 @@ static int has_ended(struct launch *l)
     return l->ended = 1;
 }
 
-static void wait_for(struct launch *l, double seconds)
+static void launch_wait_for(struct launch *l, double seconds)
 {
     double end = tick_now_s() + seconds;
 
-    while (!has_ended(l) && tick_now_s() < end)
+    while (!launch_has_ended(l) && tick_now_s() < end)
         tick_sleep_s(0.01);
 }
 
@@ -116,10 +116,10 @@ static void stop_launcher(struct launch *l, int answered)
 {
     if (l->pid <= 0)
         return;
-    wait_for(l, answered ? leave_s : 0);
+    launch_wait_for(l, answered ? leave_s : 0);
     kill(-l->pid, SIGTERM);
     double late = tick_now_s() + term_s;
-    wait_for(l, term_s);
+    launch_wait_for(l, term_s);
     if (!l->ended)
         kill(-l->pid, SIGKILL);
     waitpid(l->pid, NULL, 0);
@@ -193,7 +193,8 @@ static int gather_answer(struct launch *l, double seconds, struct err *err)
             if (l->answered)
                 return 0;
         }
-        if (has_ended(l) && !had_ended) /* it may have spoken since; others may hold its end */
+        if (launch_has_ended(l) &&
+            !had_ended) /* it may have spoken since; others may hold its end */
             late = tick_now_s() + drain_s;
         else
             done = tick_now_s() >= late;

@@ -45,8 +45,8 @@ int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const cha
         c->state[b->state].name, b->lo - t->offset, b->hi - t->offset, hash, b->hash);
 }
 
-static int read_block(struct ckpt *c, const struct ckpt_block *b, int k, const char *path,
-                      struct err *err)
+static int ckpt_read_block(struct ckpt *c, const struct ckpt_block *b, int k, const char *path,
+                           struct err *err)
 {
     int *fd = io_kept(&c->open, b->file * (1 + c->copies) + k);
 
@@ -67,7 +67,7 @@ int ckpt_load_copy(struct ckpt *c, int64_t number, int k, struct err *err)
         return -1;
     char *path = ckpt_shard_path(c->dir, &c->groups, b->file, k);
     int rc = c->fetch ? c->fetch(c->fetch_arg, b, k, c->buffer, err)
-                      : read_block(c, b, k, path, err);
+                      : ckpt_read_block(c, b, k, path, err);
     if (rc == 0) {
         ckpt_hash(c->buffer, b->bytes, hash);
         if (strcmp(hash, b->hash))
@@ -101,7 +101,7 @@ static int load_block(struct ckpt *c, int64_t number, struct err *err)
 }
 
 /* The block of (state, unit) in which element `at` lies; there is one. */
-static int64_t block_at(const struct ckpt *c, int unit, int state, int64_t at)
+static int64_t ckpt_block_at(const struct ckpt *c, int unit, int state, int64_t at)
 {
     const int64_t *first = &c->first[state * c->model.units + unit];
     int64_t lo = first[0], hi = first[1];
@@ -125,7 +125,7 @@ int ckpt_read_range(struct ckpt *c, int unit, int state, struct range at, enum d
     assert(at.lo >= 0 && at.hi <= ckpt_state_elems(&c->model, unit, &c->state[state]));
     enum dtype from = c->state[state].type;
     for (int64_t end; at.lo < at.hi; at.lo = end) {
-        int64_t number = block_at(c, unit, state, at.lo);
+        int64_t number = ckpt_block_at(c, unit, state, at.lo);
         const struct ckpt_block *b = &c->block[number];
         if (load_block(c, number, err))
             return -1;
@@ -139,7 +139,7 @@ int ckpt_read_range(struct ckpt *c, int unit, int state, struct range at, enum d
 
 int64_t ckpt_end_at(const struct ckpt *c, int unit, int state, int64_t at)
 {
-    return c->block[block_at(c, unit, state, at)].hi;
+    return c->block[ckpt_block_at(c, unit, state, at)].hi;
 }
 
 void ckpt_identity(const struct ckpt *c, char hash[33])
@@ -204,7 +204,7 @@ void ckpt_close(struct ckpt *c)
     *c = (struct ckpt){0};
 }
 
-static void find_largest(struct ckpt *c)
+static void ckpt_find_largest(struct ckpt *c)
 {
     for (int64_t b = 0; b < c->blocks; b++)
         if (c->block[b].bytes > c->block_bytes)
@@ -220,7 +220,7 @@ int ckpt_open_text(struct ckpt *c, const char *dir, const char *config, const ch
                 ckpt_manifest_parse(&new, "manifest.json", "config.json", &ckpt_limits_usual,
                                     text, bytes, err));
 
-    find_largest(&new);
+    ckpt_find_largest(&new);
     if (rc)
         ckpt_close(&new);
     else
@@ -246,7 +246,7 @@ static int open_by(struct ckpt *c, const char *dir, int m, int k,
     mem_free(folder);
     mem_free(config);
     mem_free(manifest);
-    find_largest(&new);
+    ckpt_find_largest(&new);
     if (rc)
         ckpt_close(&new);
     else

@@ -150,8 +150,8 @@ int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct i
 }
 
 /* The small files of copy k: source/ again, config.json and, last, manifest.json. */
-static int put_copy(const struct io_out *dir, int k, const struct ckpt_small *what,
-                    struct err *err)
+static int copy_put_copy(const struct io_out *dir, int k, const struct ckpt_small *what,
+                         struct err *err)
 {
     char *config = ckpt_small_path(dir->temp, k, "config.json");
     char *manifest = ckpt_small_path(dir->temp, k, "manifest.json");
@@ -183,6 +183,6 @@ int ckpt_put_small(const struct io_out *dir, int copies, const struct ckpt_small
     int rc = 0;
 
     for (int k = copies; rc == 0 && k >= 0; k--) /* the checkpoint's own manifest is the last */
-        rc = put_copy(dir, k, what, err);
+        rc = copy_put_copy(dir, k, what, err);
     return rc;
 }

@@ -16,30 +16,30 @@ enum { VERSION = 3, BLOCK_BYTES = 2 + GGUF_BLOCK };
 
 /* --- keys --- */
 
-static void put(FILE *f, const void *value, size_t bytes)
+static void gguf_put(FILE *f, const void *value, size_t bytes)
 {
     fwrite(value, 1, bytes, f);
 }
 
 static void put_i64(FILE *f, int64_t value)
 {
-    put(f, &value, sizeof value);
+    gguf_put(f, &value, sizeof value);
 }
 
 static void put_u32(FILE *f, uint32_t value)
 {
-    put(f, &value, sizeof value);
+    gguf_put(f, &value, sizeof value);
 }
 
-static void put_bytes(FILE *f, const char *text, int64_t bytes)
+static void gguf_put_bytes(FILE *f, const char *text, int64_t bytes)
 {
     put_i64(f, bytes);
-    put(f, text, (size_t)bytes);
+    gguf_put(f, text, (size_t)bytes);
 }
 
-static void put_key(struct gguf_keys *k, const char *key, enum gguf_value type)
+static void gguf_put_key(struct gguf_keys *k, const char *key, enum gguf_value type)
 {
-    put_bytes(k->file, key, (int64_t)strlen(key));
+    gguf_put_bytes(k->file, key, (int64_t)strlen(key));
     put_u32(k->file, type);
     k->count++;
 }
@@ -60,7 +60,7 @@ void gguf_keys_release(struct gguf_keys *k)
 
 void gguf_put_u32(struct gguf_keys *k, const char *key, int64_t value)
 {
-    put_key(k, key, GGUF_U32);
+    gguf_put_key(k, key, GGUF_U32);
     put_u32(k->file, (uint32_t)value);
 }
 
@@ -68,20 +68,20 @@ void gguf_put_float(struct gguf_keys *k, const char *key, double value)
 {
     float f = (float)value;
 
-    put_key(k, key, GGUF_FLOAT);
-    put(k->file, &f, sizeof f);
+    gguf_put_key(k, key, GGUF_FLOAT);
+    gguf_put(k->file, &f, sizeof f);
 }
 
 void gguf_put_bool(struct gguf_keys *k, const char *key, int value)
 {
-    put_key(k, key, GGUF_BOOL);
+    gguf_put_key(k, key, GGUF_BOOL);
     fputc(value != 0, k->file);
 }
 
 void gguf_put_text(struct gguf_keys *k, const char *key, const char *text, int64_t bytes)
 {
-    put_key(k, key, GGUF_TEXT);
-    put_bytes(k->file, text, bytes);
+    gguf_put_key(k, key, GGUF_TEXT);
+    gguf_put_bytes(k->file, text, bytes);
 }
 
 void gguf_put_words(struct gguf_keys *k, const char *key, const char *text)
@@ -91,19 +91,19 @@ void gguf_put_words(struct gguf_keys *k, const char *key, const char *text)
 
 void gguf_put_list(struct gguf_keys *k, const char *key, enum gguf_value type, int64_t count)
 {
-    put_key(k, key, GGUF_LIST);
+    gguf_put_key(k, key, GGUF_LIST);
     put_u32(k->file, type);
     put_i64(k->file, count);
 }
 
 void gguf_item(struct gguf_keys *k, const void *value, size_t bytes)
 {
-    put(k->file, value, bytes);
+    gguf_put(k->file, value, bytes);
 }
 
 void gguf_item_text(struct gguf_keys *k, const char *text, int64_t bytes)
 {
-    put_bytes(k->file, text, bytes);
+    gguf_put_bytes(k->file, text, bytes);
 }
 
 /* --- header --- */
@@ -120,16 +120,16 @@ void gguf_header(struct gguf_keys *k, struct gguf_tensor *tensor, int count, cha
     int64_t at = 0;
     FILE *f = mem_stream(text, &used);
 
-    put(f, "GGUF", 4);
+    gguf_put(f, "GGUF", 4);
     put_u32(f, VERSION);
     put_i64(f, count);
     put_i64(f, k->count);
     fflush(k->file);
-    put(f, k->text, k->bytes);
+    gguf_put(f, k->text, k->bytes);
     for (int i = 0; i < count; i++) {
         struct gguf_tensor *t = &tensor[i];
         int64_t elems = 1;
-        put_bytes(f, t->name, (int64_t)strlen(t->name));
+        gguf_put_bytes(f, t->name, (int64_t)strlen(t->name));
         put_u32(f, (uint32_t)t->dims);
         for (int d = t->dims - 1; d >= 0; d--) { /* ggml names the fastest side first */
             put_i64(f, t->shape[d]);

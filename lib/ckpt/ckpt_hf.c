@@ -134,8 +134,8 @@ static int check_index_in_files(const struct hf *hf, const char *path,
     return 0;
 }
 
-static int read_index(struct hf *hf, const char *path, const struct ckpt_limits *limits,
-                      struct err *err)
+static int hf_read_index(struct hf *hf, const char *path, const struct ckpt_limits *limits,
+                         struct err *err)
 {
     char *text = NULL;
     int64_t bytes = 0;
@@ -176,8 +176,8 @@ static int open_alone(struct hf *hf, const char *path, const struct ckpt_limits 
     return add_file(hf, path, slash ? slash + 1 : path, limits, err);
 }
 
-static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits *limits,
-                       struct err *err)
+static int hf_open_folder(struct hf *hf, const char *path, const struct ckpt_limits *limits,
+                          struct err *err)
 {
     char *single = io_join(path, "model.safetensors"), *index = io_join(path, HF_INDEX_NAME);
     struct st st;
@@ -187,7 +187,7 @@ static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits
     if (!io_absent(single)) { /* transformers, too, prefers it to an index */
         rc = add_file(hf, single, "model.safetensors", limits, err);
     } else if (!io_absent(index)) {
-        rc = read_index(hf, index, limits, err);
+        rc = hf_read_index(hf, index, limits, err);
     } else if (foreign_is(path)) {
         rc = foreign_open(&st, path, limits, err);
         if (rc == 0)
@@ -219,7 +219,7 @@ int hf_open(struct hf *hf, const char *path, const struct ckpt_limits *limits, s
     new.stop = limits->stop;
     if (stat(path, &st))
         return err_sys(err, "cannot open '%s'", path);
-    if (S_ISDIR(st.st_mode) ? open_folder(&new, path, limits, err)
+    if (S_ISDIR(st.st_mode) ? hf_open_folder(&new, path, limits, err)
                             : open_alone(&new, path, limits, err)) {
         hf_release(&new);
         return -1;
@@ -373,7 +373,7 @@ int hf_match(struct hf *hf, const struct model *m, struct err *err)
 
 /* --- names --- */
 
-static int matches(const char *pattern, const char *name)
+static int hf_matches(const char *pattern, const char *name)
 {
     size_t before = strcspn(pattern, "%"), digits;
 
@@ -386,7 +386,7 @@ static int matches(const char *pattern, const char *name)
 static int is_buffer(const struct model_family *f, const char *name)
 {
     for (const char *const *b = f->buffers; b && *b; b++)
-        if (matches(*b, name))
+        if (hf_matches(*b, name))
             return 1;
     return 0;
 }

@@ -76,7 +76,7 @@ static const struct record run_record[] = {
 };
 
 /* No state is whole numbers, none is converted. */
-static int parse_type(const char *text, void *out, struct err *why)
+static int manifest_parse_type(const char *text, void *out, struct err *why)
 {
     enum dtype type;
 
@@ -86,14 +86,15 @@ static int parse_type(const char *text, void *out, struct err *why)
     return 0;
 }
 
-static const char *name_of_type(const void *type)
+static const char *manifest_name_of_type(const void *type)
 {
     return dtype_name(*(const enum dtype *)type);
 }
 
 static const struct record state_record[] = {
     RECORD(TEXT, struct ckpt_state, name, "name", .lo = 1),
-    RECORD(WORD, struct ckpt_state, type, "type", .parse = parse_type, .name = name_of_type),
+    RECORD(WORD, struct ckpt_state, type, "type", .parse = manifest_parse_type,
+           .name = manifest_name_of_type),
     {0},
 };
 
@@ -128,7 +129,7 @@ static void begin_line(struct jout *j)
     j->filled = 0;
 }
 
-static void put_source(struct jout *j, const struct ckpt_sources *source)
+static void manifest_put_source(struct jout *j, const struct ckpt_sources *source)
 {
     begin_line(j);
     jout_open(j, "source", '[');
@@ -184,7 +185,7 @@ int ckpt_manifest_write(const struct io_out *dir, const struct ckpt_shape *shape
     begin_line(&j);
     record_put_list(&j, "units", unit_record, shape->model->unit, shape->model->units,
                     sizeof *shape->model->unit);
-    put_source(&j, source);
+    manifest_put_source(&j, source);
     fputs(",\"files\": [\n", f);
     for (int r = 0; r < groups->ranks; r++)
         fprintf(f, "%s%s", r ? ",\n" : "", entry[r]);
@@ -249,7 +250,7 @@ static int read_units(struct reader *r, const struct tree_node *list)
     return 0;
 }
 
-static int read_groups(struct reader *r, const struct tree_node *list)
+static int manifest_read_groups(struct reader *r, const struct tree_node *list)
 {
     int rc = tree_list(&r->t, list, 0, GROUPS_RANKS_MAX, r->err), i = 0;
     int *group_of = mem_new(rc ? 0 : (size_t)list->items, sizeof *group_of);
@@ -347,7 +348,8 @@ static int find_unit(const struct model *m, const char *name)
     return -1;
 }
 
-static int read_block(struct reader *r, const struct tree_node *n, struct ckpt_block *b)
+static int manifest_read_block(struct reader *r, const struct tree_node *n,
+                               struct ckpt_block *b)
 {
     const struct ckpt_state *s = &r->c->state[b->state];
     const struct tree_node *lo = n->child, *hash;
@@ -374,7 +376,8 @@ static int read_block(struct reader *r, const struct tree_node *n, struct ckpt_b
 }
 
 /* Those of a unit's state, from *at in the file on. */
-static int read_blocks(struct reader *r, const struct tree_node *n, int number, int64_t *at)
+static int manifest_read_blocks(struct reader *r, const struct tree_node *n, int number,
+                                int64_t *at)
 {
     struct ckpt *c = r->c;
     const char *unit = "", *state = "";
@@ -392,7 +395,7 @@ static int read_blocks(struct reader *r, const struct tree_node *n, int number, 
                        state);
     for (n = list ? list->child : NULL; n; n = n->next) {
         one.offset = *at;
-        if (read_block(r, n, &one))
+        if (manifest_read_block(r, n, &one))
             return -1;
         *at += one.bytes;
         if (*at > c->file[number].bytes)
@@ -405,7 +408,7 @@ static int read_blocks(struct reader *r, const struct tree_node *n, int number, 
 }
 
 /* The blocks of one file follow its header, one after the other. */
-static int read_file(struct reader *r, const struct tree_node *n, int number)
+static int manifest_read_file(struct reader *r, const struct tree_node *n, int number)
 {
     struct ckpt_file *f = &r->c->file[number];
     const struct tree_node *list = tree_get(n, "tensors");
@@ -425,7 +428,7 @@ static int read_file(struct reader *r, const struct tree_node *n, int number)
                     name, f->header_bytes - 8, r->limits->header_bytes);
     int64_t at = f->header_bytes;
     for (const struct tree_node *t = list ? list->child : NULL; t; t = t->next)
-        if (read_blocks(r, t, number, &at))
+        if (manifest_read_blocks(r, t, number, &at))
             return -1;
     if (at != f->bytes)
         return FAIL(r, "'%s' has %" PRId64 " bytes, expected %" PRId64 " for its blocks", name,
@@ -434,7 +437,7 @@ static int read_file(struct reader *r, const struct tree_node *n, int number)
 }
 
 /* By state, unit and elements. */
-static int by_place(const void *one, const void *other)
+static int manifest_by_place(const void *one, const void *other)
 {
     const struct ckpt_block *a = one, *b = other;
 
@@ -452,7 +455,7 @@ static int arrange_blocks(struct reader *r)
     int64_t b = 0;
 
     if (c->blocks)
-        qsort(c->block, (size_t)c->blocks, sizeof *c->block, by_place);
+        qsort(c->block, (size_t)c->blocks, sizeof *c->block, manifest_by_place);
     c->first = mem_new((size_t)c->states * (size_t)c->model.units + 1, sizeof *c->first);
     for (int s = 0; s < c->states; s++) {
         for (int u = 0; u < c->model.units; u++) {
@@ -504,7 +507,7 @@ static int read_root(struct reader *r)
     for (n = root->child; n; n = n->next)
         if (n->kind == TREE_NULL && strcmp(n->key, "run"))
             return FAIL_AT(r, n, NULL, "is null, expected a value");
-    if (read_groups(r, tree_get(root, "group_of")) ||
+    if (manifest_read_groups(r, tree_get(root, "group_of")) ||
         read_copies(r, tree_get(root, "copies")) ||
         (run && record_read(t, run, run_record, "", &c->run, r->err)) ||
         read_states(r, tree_get(root, "states")) || read_units(r, tree_get(root, "units")) ||
@@ -516,13 +519,13 @@ static int read_root(struct reader *r)
     c->files = c->groups.ranks;
     c->file = mem_new((size_t)c->files, sizeof *c->file);
     for (n = files->child; n; n = n->next)
-        if (read_file(r, n, i++))
+        if (manifest_read_file(r, n, i++))
             return -1;
     return arrange_blocks(r);
 }
 
 /* The checksum's line is the last: what stands before it must give it. */
-static int check_sum(struct reader *r, const char *text, int64_t bytes)
+static int manifest_check_sum(struct reader *r, const char *text, int64_t bytes)
 {
     /* tail, 32 digits, quote, newline, brace, newline */
     int64_t before = bytes - (int64_t)(sizeof tail - 1) - 36;
@@ -543,7 +546,7 @@ int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
                         struct err *err)
 {
     struct reader r = {.c = c, .path = path, .config = config, .limits = limits, .err = err};
-    int rc = err_any(check_sum(&r, text, bytes) ||
+    int rc = err_any(manifest_check_sum(&r, text, bytes) ||
                      tree_parse_json(&r.t, path, 1, text, bytes, err) || read_root(&r));
 
     tree_release(&r.t);

@@ -77,7 +77,7 @@ static struct pickle *push_new(struct vm *vm, enum pickle_kind kind)
     return push(vm, new_value(vm, kind));
 }
 
-static void add_item(struct pickle *v, struct pickle *item)
+static void pickle_add_item(struct pickle *v, struct pickle *item)
 {
     size_t space = v->space;
 
@@ -87,7 +87,7 @@ static void add_item(struct pickle *v, struct pickle *item)
 }
 
 /* The top n values, or with n 0 those above the last mark, which goes too; NULL: no such. */
-static struct pickle **pop(struct vm *vm, int n, int64_t *count)
+static struct pickle **pickle_pop(struct vm *vm, int n, int64_t *count)
 {
     int64_t first = vm->depth;
 
@@ -103,7 +103,7 @@ static struct pickle **pop(struct vm *vm, int n, int64_t *count)
 
 /* --- arguments in the text --- */
 
-static const unsigned char *take(struct vm *vm, uint64_t bytes)
+static const unsigned char *pickle_take(struct vm *vm, uint64_t bytes)
 {
     const unsigned char *p = vm->text + vm->at;
 
@@ -115,9 +115,9 @@ static const unsigned char *take(struct vm *vm, uint64_t bytes)
     return p;
 }
 
-static int take_number(struct vm *vm, int bytes, uint64_t *out)
+static int pickle_take_number(struct vm *vm, int bytes, uint64_t *out)
 {
-    const unsigned char *p = take(vm, (uint64_t)bytes);
+    const unsigned char *p = pickle_take(vm, (uint64_t)bytes);
 
     *out = p ? io_le(p, bytes) : 0;
     return p ? 0 : -1;
@@ -129,14 +129,14 @@ static int op_protocol(struct vm *vm, int most)
 {
     uint64_t n = 0;
 
-    if (take_number(vm, 1, &n))
+    if (pickle_take_number(vm, 1, &n))
         return -1;
     return n <= (uint64_t)most ? 0 : REFUSE(vm, "has pickle protocol %d", (int)n);
 }
 
 static int op_skip(struct vm *vm, int bytes)
 {
-    return take(vm, (uint64_t)bytes) ? 0 : -1;
+    return pickle_take(vm, (uint64_t)bytes) ? 0 : -1;
 }
 
 static int op_new(struct vm *vm, int kind)
@@ -153,7 +153,7 @@ static int op_bool(struct vm *vm, int value)
 
 static int op_real(struct vm *vm, int bytes)
 {
-    const unsigned char *p = take(vm, (uint64_t)bytes);
+    const unsigned char *p = pickle_take(vm, (uint64_t)bytes);
     struct pickle *v = push_new(vm, PICKLE_NONE);
 
     v->text = (const char *)p;
@@ -166,11 +166,11 @@ static int op_int(struct vm *vm, int bytes)
 {
     uint64_t n = (uint64_t)(bytes < 0 ? -bytes : bytes), bits = 0;
 
-    if (bytes == 0 && take_number(vm, 1, &n))
+    if (bytes == 0 && pickle_take_number(vm, 1, &n))
         return -1;
     if (n > 8)
         return REFUSE(vm, "has a whole number of %" PRIu64 " bytes, expected at most 8", n);
-    if (take_number(vm, (int)n, &bits))
+    if (pickle_take_number(vm, (int)n, &bits))
         return -1;
     if (bytes <= 0 && n && n < 8 && bits >> (8 * n - 1))
         bits |= ~UINT64_C(0) << 8 * n;
@@ -181,7 +181,8 @@ static int op_int(struct vm *vm, int bytes)
 static int op_text(struct vm *vm, int length_bytes)
 {
     uint64_t n = 0;
-    const unsigned char *p = take_number(vm, length_bytes, &n) ? NULL : take(vm, n);
+    const unsigned char *p =
+        pickle_take_number(vm, length_bytes, &n) ? NULL : pickle_take(vm, n);
 
     if (!p)
         return -1;
@@ -192,10 +193,10 @@ static int op_text(struct vm *vm, int length_bytes)
 }
 
 /* n values, or with n 0 those above the mark, as a new one. */
-static int gather(struct vm *vm, int n, enum pickle_kind kind)
+static int pickle_gather(struct vm *vm, int n, enum pickle_kind kind)
 {
     int64_t count = 0;
-    struct pickle **from = pop(vm, n, &count), *v;
+    struct pickle **from = pickle_pop(vm, n, &count), *v;
 
     if (!from)
         return refuse_stack(vm);
@@ -210,18 +211,18 @@ static int gather(struct vm *vm, int n, enum pickle_kind kind)
 
 static int op_tuple(struct vm *vm, int n)
 {
-    return gather(vm, n, PICKLE_LIST);
+    return pickle_gather(vm, n, PICKLE_LIST);
 }
 
 static int op_ref(struct vm *vm, int n)
 {
-    return gather(vm, n, PICKLE_REF);
+    return pickle_gather(vm, n, PICKLE_REF);
 }
 
 /* A call, which is recorded.  A dictionary with an order is a dictionary. */
 static int op_call(struct vm *vm, int n)
 {
-    if (gather(vm, n, PICKLE_OBJECT))
+    if (pickle_gather(vm, n, PICKLE_OBJECT))
         return -1;
     struct pickle *v = vm->stack[vm->depth - 1];
     if (v->item[0]->kind != PICKLE_NAME || v->item[1]->kind != PICKLE_LIST)
@@ -235,13 +236,14 @@ static int op_call(struct vm *vm, int n)
 static int op_add(struct vm *vm, int n)
 {
     int64_t count = 0;
-    struct pickle **from = pop(vm, n, &count), *v = from && vm->depth ? from[-1 - !n] : NULL;
+    struct pickle **from = pickle_pop(vm, n, &count),
+                  *v = from && vm->depth ? from[-1 - !n] : NULL;
 
     if (!v || vm->depth == 0 ||
         !(v->kind == PICKLE_LIST || (v->kind == PICKLE_DICT && count % 2 == 0)))
         return refuse_stack(vm);
     for (int64_t i = 0; i < count; i++)
-        add_item(v, from[i]);
+        pickle_add_item(v, from[i]);
     return 0;
 }
 
@@ -249,12 +251,12 @@ static int op_add(struct vm *vm, int n)
 static int op_build(struct vm *vm, int n)
 {
     int64_t count = 0;
-    struct pickle **from = pop(vm, n, &count), *v = from && vm->depth ? from[-1] : NULL;
+    struct pickle **from = pickle_pop(vm, n, &count), *v = from && vm->depth ? from[-1] : NULL;
 
     if (!v || (v->kind != PICKLE_DICT && (v->kind != PICKLE_OBJECT || v->n != 2)))
         return refuse_stack(vm);
     if (v->kind == PICKLE_OBJECT)
-        add_item(v, *from);
+        pickle_add_item(v, *from);
     return 0;
 }
 
@@ -297,7 +299,7 @@ static int op_global(struct vm *vm, int unused)
 static int op_stack_global(struct vm *vm, int n)
 {
     int64_t count = 0;
-    struct pickle **v = pop(vm, n, &count);
+    struct pickle **v = pickle_pop(vm, n, &count);
 
     if (!v || v[0]->kind != PICKLE_TEXT || v[1]->kind != PICKLE_TEXT)
         return refuse_stack(vm);
@@ -311,7 +313,7 @@ static int op_put(struct vm *vm, int bytes)
     int64_t count = 0;
     struct pickle **v = NULL;
 
-    if ((bytes && take_number(vm, bytes, &number)) || !(v = pop(vm, 1, &count)) ||
+    if ((bytes && pickle_take_number(vm, bytes, &number)) || !(v = pickle_pop(vm, 1, &count)) ||
         number > (uint64_t)vm->at)
         return v ? REFUSE(vm, "has memo number %" PRIu64 " at byte %" PRId64, number, vm->op)
                  : refuse_stack(vm);
@@ -327,7 +329,7 @@ static int op_get(struct vm *vm, int bytes)
 {
     uint64_t number = 0;
 
-    if (take_number(vm, bytes, &number))
+    if (pickle_take_number(vm, bytes, &number))
         return -1;
     if (number >= vm->memo_used || !vm->memo[number])
         return REFUSE(vm, "has no memo number %" PRIu64 " at byte %" PRId64, number, vm->op);
@@ -376,14 +378,14 @@ static const struct {
                   {'j', op_get, 4}};
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-static int run(struct vm *vm)
+static int pickle_run(struct vm *vm)
 {
     int64_t count = 0;
 
     for (;;) {
         int i = 0;
         vm->op = vm->at;
-        const unsigned char *code = take(vm, 1);
+        const unsigned char *code = pickle_take(vm, 1);
         if (!code)
             return -1;
         if (*code == '.')
@@ -398,7 +400,7 @@ static int run(struct vm *vm)
         if (operations[i].run(vm, operations[i].arg))
             return -1;
     }
-    struct pickle **root = pop(vm, 1, &count);
+    struct pickle **root = pickle_pop(vm, 1, &count);
     vm->file->root = root ? *root : NULL;
     return root && vm->depth == 0 ? 0 : refuse_stack(vm);
 }
@@ -414,7 +416,7 @@ int pickle_read(struct pickle_file *f, const char *name, const char *text, int64
     int rc;
 
     *f = (struct pickle_file){0};
-    rc = run(&vm);
+    rc = pickle_run(&vm);
     mem_free(vm.stack);
     mem_free(vm.memo);
     if (rc)

@@ -27,7 +27,7 @@ static const char *const before[] = {"model",           "module", "_orig_mod", "
 static const char *const within[] = {"_orig_mod", "_fsdp_wrapped_module",
                                      "_checkpoint_wrapped_module", NULL};
 
-static int is_word(const char *const *words, const char *part, size_t bytes)
+static int pieces_is_word(const char *const *words, const char *part, size_t bytes)
 {
     while (*words && (strlen(*words) != bytes || memcmp(*words, part, bytes)))
         words++;
@@ -40,7 +40,7 @@ static int is_state(const char *key)
 }
 
 /* "optim.state.model.layers.0.mlp.up_proj.weight.exp_avg": "layers. ... .weight/exp_avg" */
-static char *plain_name(const char *key)
+static char *pieces_plain_name(const char *key)
 {
     char *name = mem_new(strlen(key) + 1, 1), *to = name;
     int state = is_state(key);
@@ -49,7 +49,8 @@ static char *plain_name(const char *key)
         n = strcspn(key, ".");
         int last = key[n] == 0;
         state = state && !(last && (!strcmp(key, "weight") || !strcmp(key, "bias")));
-        if (!last && (is_word(within, key, n) || (to == name && is_word(before, key, n))))
+        if (!last &&
+            (pieces_is_word(within, key, n) || (to == name && pieces_is_word(before, key, n))))
             continue;
         if (to > name)
             *to++ = last && state ? '/' : '.';
@@ -117,7 +118,7 @@ void pieces_add(struct pieces *p, const char *key, const struct st_tensor *part,
                 const int64_t *from, const int64_t *whole, int file,
                 const struct torch_record *record)
 {
-    char *name = plain_name(key);
+    char *name = pieces_plain_name(key);
     size_t n = (size_t)part->dims;
 
     if (n == 0 || strncmp(name, "param_groups.", 13) == 0) {
@@ -164,7 +165,7 @@ void pieces_free(struct pieces *p)
 
 /* --- all of them --- */
 
-static int by_place(const void *a, const void *b)
+static int pieces_by_place(const void *a, const void *b)
 {
     const struct piece *x = a, *y = b;
     int order = strcmp(x->name, y->name);
@@ -300,7 +301,7 @@ static int64_t run_elems(const struct piece *e)
 }
 
 /* The place in the tensor of an element of the piece. */
-static int64_t place_of(const struct piece *e, int64_t elem)
+static int64_t pieces_place_of(const struct piece *e, int64_t elem)
 {
     const int64_t *size = e->box + e->dims, *shape = size + e->dims;
     int64_t at = 0, stride = 1;
@@ -318,7 +319,7 @@ static int64_t count_runs(const struct piece *e, int64_t at)
 
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
-        if (place_of(e, mid * run) <= at)
+        if (pieces_place_of(e, mid * run) <= at)
             lo = mid + 1;
         else
             hi = mid;
@@ -326,7 +327,7 @@ static int64_t count_runs(const struct piece *e, int64_t at)
     return lo;
 }
 
-static int check_whole(const struct st *st, int64_t tensor, struct err *err)
+static int pieces_check_whole(const struct st *st, int64_t tensor, struct err *err)
 {
     const struct st_tensor *t = &st->tensor[tensor];
     const struct piece *p = st->pieces->piece + st->pieces->first[tensor];
@@ -371,7 +372,7 @@ static int end_tensor(struct st *st, int64_t *next, const struct ckpt_limits *l,
     if (find_shape(st, t, first, n, err) || check_overlaps(st, first, n, l->stop, err))
         return -1;
     t->name = mem_dup(first->name);
-    return check_whole(st, st->count++, err);
+    return pieces_check_whole(st, st->count++, err);
 }
 
 int pieces_end(struct st *st, const struct ckpt_limits *limits, struct err *err)
@@ -381,7 +382,7 @@ int pieces_end(struct st *st, const struct ckpt_limits *limits, struct err *err)
 
     if (p->count == 0)
         return err_at(err, st->path, 0, NULL, "has no tensors");
-    qsort(p->piece, (size_t)p->count, sizeof *p->piece, by_place);
+    qsort(p->piece, (size_t)p->count, sizeof *p->piece, pieces_by_place);
     for (int64_t i = 0; i < p->count; i++)
         tensors += i == 0 || strcmp(p->piece[i].name, p->piece[i - 1].name);
     if (tensors > (size_t)limits->tensors)
@@ -406,8 +407,8 @@ struct part {
 };
 
 /* n runs of a piece from number `run` on, which lie in the file one after the other. */
-static int read_runs(const struct piece *e, int fd, int64_t run, int64_t n,
-                     const struct part *part, struct err *err)
+static int pieces_read_runs(const struct piece *e, int fd, int64_t run, int64_t n,
+                            const struct part *part, struct err *err)
 {
     const int64_t size = st_type_bytes(e->type), elems = run_elems(e);
     const int64_t at = e->at + run * elems * size;
@@ -415,7 +416,7 @@ static int read_runs(const struct piece *e, int fd, int64_t run, int64_t n,
     int rc = rows ? io_pread_all(fd, rows, n * elems * size, at, err) : 0;
 
     for (int64_t i = 0; rc == 0 && i < n; i++) {
-        int64_t first = place_of(e, (run + i) * elems);
+        int64_t first = pieces_place_of(e, (run + i) * elems);
         int64_t from = first > part->lo ? first : part->lo;
         int64_t to = first + elems < part->hi ? first + elems : part->hi;
         char *out = part->out + (from - part->lo) * size;
@@ -429,8 +430,8 @@ static int read_runs(const struct piece *e, int fd, int64_t run, int64_t n,
     return rc;
 }
 
-static int read_piece(struct pieces *p, struct piece *e, const struct part *part,
-                      struct err *err)
+static int pieces_read_piece(struct pieces *p, struct piece *e, const struct part *part,
+                             struct err *err)
 {
     const int64_t elems = run_elems(e);
     const int64_t most = ROWS_BYTES / (elems * st_type_bytes(e->type));
@@ -447,7 +448,7 @@ static int read_piece(struct pieces *p, struct piece *e, const struct part *part
         e->record = (struct torch_record){0};
     for (int64_t n; rc == 0 && run < end; run += n) {
         n = most < 1 ? 1 : end - run < most ? end - run : most;
-        rc = read_runs(e, *fd, run, n, part, err);
+        rc = pieces_read_runs(e, *fd, run, n, part, err);
     }
     return rc ? err_prefix(err, "%s: '%.96s': ", p->file[e->file], e->key) : 0;
 }
@@ -465,6 +466,6 @@ int pieces_read(const struct st *st, const struct st_tensor *t, int64_t first, i
     /* They are in the order of the first dimension. */
     for (; rc == 0 && e < end && e->box[0] * rows < part.hi; e++)
         if ((e->box[0] + e->box[e->dims]) * rows > part.lo && volume(e))
-            rc = read_piece(p, e, &part, err);
+            rc = pieces_read_piece(p, e, &part, err);
     return rc;
 }

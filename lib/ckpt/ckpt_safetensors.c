@@ -215,7 +215,7 @@ int st_read_as(const struct st *st, const struct st_tensor *t, int64_t first, in
 
 /* --- writing --- */
 
-static void put_tensor(struct jout *j, const struct st_tensor *t)
+static void safetensors_put_tensor(struct jout *j, const struct st_tensor *t)
 {
     jout_open(j, t->name, '{');
     jout_text(j, "dtype", st_type_name(t->type));
@@ -249,7 +249,7 @@ void st_header(struct st_tensor *tensor, int count, char **text, int64_t *bytes)
             t->elems *= t->shape[d];
         t->first = at;
         t->last = at += t->elems * st_type_bytes(t->type);
-        put_tensor(&j, t);
+        safetensors_put_tensor(&j, t);
     }
     jout_close(&j, '}');
     fclose(f);

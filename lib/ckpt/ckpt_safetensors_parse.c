@@ -47,7 +47,7 @@ static int no_json(struct parser *p)
 #define REFUSE(p, name, ...) err_at((p)->err, (p)->st->path, 0, name, __VA_ARGS__)
 
 /* The next text, which must end where a 0 ends it: "F32\u0000" is not F32. */
-static int read_text(struct parser *p, const char *tensor)
+static int safetensors_parse_read_text(struct parser *p, const char *tensor)
 {
     if (jin_text(&p->j))
         return no_json(p);
@@ -58,7 +58,7 @@ static int read_text(struct parser *p, const char *tensor)
 
 /* --- names --- */
 
-static int check_name(struct parser *p)
+static int safetensors_parse_check_name(struct parser *p)
 {
     const struct jin *j = &p->j;
 
@@ -83,7 +83,7 @@ static int parse_metadata_items(struct parser *p, char ***key, int *count)
     int n = 0, more;
 
     while ((more = jin_item(j, '}', &n)) > 0) {
-        if (read_text(p, "__metadata__"))
+        if (safetensors_parse_read_text(p, "__metadata__"))
             return -1;
         *key = mem_grow(*key, &space, (size_t)*count + 1, sizeof **key);
         (*key)[(*count)++] = mem_dup(j->word);
@@ -92,7 +92,7 @@ static int parse_metadata_items(struct parser *p, char ***key, int *count)
         if (jin_next(j) != '"')
             return REFUSE(p, "__metadata__", "has '%.80s', which is no text",
                           (*key)[*count - 1]);
-        if (read_text(p, "__metadata__"))
+        if (safetensors_parse_read_text(p, "__metadata__"))
             return -1;
         if (!p->st->sharding && strcmp((*key)[*count - 1], "DCP_SHARDING_INFO") == 0)
             p->st->sharding = mem_dup(j->word);
@@ -123,11 +123,11 @@ static int parse_metadata(struct parser *p)
 
 /* --- a tensor --- */
 
-static int parse_type(struct parser *p, struct entry *e)
+static int safetensors_parse_type(struct parser *p, struct entry *e)
 {
     if (jin_next(&p->j) != '"')
         return REFUSE(p, e->t.name, "has no dtype");
-    if (read_text(p, e->t.name))
+    if (safetensors_parse_read_text(p, e->t.name))
         return -1;
     e->t.type = st_type_parse(p->j.word);
     if (e->t.type < 0)
@@ -137,7 +137,7 @@ static int parse_type(struct parser *p, struct entry *e)
     return 0;
 }
 
-static int parse_shape(struct parser *p, struct entry *e)
+static int safetensors_parse_shape(struct parser *p, struct entry *e)
 {
     struct st_tensor *t = &e->t;
     int more;
@@ -170,16 +170,17 @@ static int parse_offsets(struct parser *p, struct entry *e)
     return 0;
 }
 
-static int parse_value(struct parser *p, struct entry *e)
+static int safetensors_parse_value(struct parser *p, struct entry *e)
 {
     static const struct {
         const char *key;
         int (*parse)(struct parser *p, struct entry *e);
-    } value[] = {
-        {"dtype", parse_type}, {"shape", parse_shape}, {"data_offsets", parse_offsets}};
+    } value[] = {{"dtype", safetensors_parse_type},
+                 {"shape", safetensors_parse_shape},
+                 {"data_offsets", parse_offsets}};
     const int has[] = {e->has_type, e->has_shape, e->has_offsets};
 
-    if (read_text(p, e->t.name))
+    if (safetensors_parse_read_text(p, e->t.name))
         return -1;
     for (size_t i = 0; i < sizeof value / sizeof *value; i++) {
         if (strcmp(value[i].key, p->j.word))
@@ -193,7 +194,7 @@ static int parse_value(struct parser *p, struct entry *e)
 }
 
 /* That all is there, and that it fits the file. */
-static int check_entry(struct parser *p, const struct entry *e)
+static int safetensors_parse_check_entry(struct parser *p, const struct entry *e)
 {
     const struct st_tensor *t = &e->t;
     int64_t want = 0, data_bytes = p->st->file_bytes - p->st->data;
@@ -225,17 +226,17 @@ static int parse_tensor(struct parser *p, struct entry *e)
     if (jin_take(&p->j, '{'))
         return REFUSE(p, e->t.name, "is no object");
     while ((more = jin_item(&p->j, '}', &n)) > 0)
-        if (parse_value(p, e))
+        if (safetensors_parse_value(p, e))
             return -1;
-    return more < 0 ? no_json(p) : check_entry(p, e);
+    return more < 0 ? no_json(p) : safetensors_parse_check_entry(p, e);
 }
 
 /* The name is read. */
-static int add_tensor(struct parser *p)
+static int safetensors_parse_add_tensor(struct parser *p)
 {
     struct st *st = p->st;
 
-    if (ckpt_stopped(p->limits->stop, p->err) || check_name(p))
+    if (ckpt_stopped(p->limits->stop, p->err) || safetensors_parse_check_name(p))
         return -1;
     if (st->count >= p->limits->tensors)
         return REFUSE(p, NULL, "header has more than %" PRId64 " tensors (--max-tensors)",
@@ -258,7 +259,7 @@ static int parse_object(struct parser *p)
             return no_json(p);
         /* With a byte 0 behind it, too, it is a tensor's name, and none that is allowed. */
         if (p->j.word_bytes != 12 || strcmp(p->j.word, "__metadata__")) {
-            if (add_tensor(p))
+            if (safetensors_parse_add_tensor(p))
                 return -1;
             continue;
         }
@@ -274,7 +275,7 @@ static int parse_object(struct parser *p)
 
 /* --- all of them --- */
 
-static int by_place(const void *a, const void *b)
+static int safetensors_parse_by_place(const void *a, const void *b)
 {
     const struct st_tensor *x = a, *y = b;
 
@@ -292,7 +293,7 @@ static int arrange_tensors(struct parser *p)
     int64_t at = 0, data_bytes = st->file_bytes - st->data;
 
     if (st->count)
-        qsort(st->tensor, (size_t)st->count, sizeof *st->tensor, by_place);
+        qsort(st->tensor, (size_t)st->count, sizeof *st->tensor, safetensors_parse_by_place);
     st->by_name = mem_new((size_t)st->count, sizeof *st->by_name);
     for (int i = 0; i < st->count; i++)
         st->by_name[i] = &st->tensor[i];

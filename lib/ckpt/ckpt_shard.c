@@ -132,8 +132,8 @@ void ckpt_shard_release(struct ckpt_shard *s)
     *s = (struct ckpt_shard){0};
 }
 
-static void put_tensor(struct jout *j, const struct ckpt_shard *s, int unit, int state,
-                       int64_t *at)
+static void shard_put_tensor(struct jout *j, const struct ckpt_shard *s, int unit, int state,
+                             int64_t *at)
 {
     jout_open(j, NULL, '{');
     jout_text(j, "unit", s->shape->model->unit[unit].name);
@@ -165,7 +165,7 @@ char *ckpt_shard_entry(const struct ckpt_shard *s)
     jout_open(&j, "tensors", '[');
     for (int place = 0; place < s->shape->states; place++)
         for (int u = 0; u < s->shape->model->units; u++)
-            put_tensor(&j, s, u, state_in_order(s->shape, place), &at);
+            shard_put_tensor(&j, s, u, state_in_order(s->shape, place), &at);
     jout_close(&j, ']');
     jout_close(&j, '}');
     fclose(j.file);

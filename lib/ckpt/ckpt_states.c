@@ -72,7 +72,7 @@ static int check_ckpt(const struct ckpt *c, const struct model *m, struct err *e
 }
 
 /* The folder's own config.json, where there is one, and its tensors. */
-static int check_folder(struct hf *hf, const struct model *m, struct err *err)
+static int states_check_folder(struct hf *hf, const struct model *m, struct err *err)
 {
     struct model own = {0};
     int rc = 0;
@@ -86,7 +86,7 @@ static int check_folder(struct hf *hf, const struct model *m, struct err *err)
 
 int states_check_model(struct weights *w, const struct model *m, struct err *err)
 {
-    return w->is_ckpt ? check_ckpt(&w->ckpt, m, err) : check_folder(&w->hf, m, err);
+    return w->is_ckpt ? check_ckpt(&w->ckpt, m, err) : states_check_folder(&w->hf, m, err);
 }
 
 /* A tensor's twin that the checkpoint has in this state, or NULL. */
@@ -125,8 +125,9 @@ static int make_first(const struct states *s, const struct model_tensor *t, int6
 }
 
 /* Elements [first, first + count) of one of the model's tensors; number: the weights' state. */
-static int read_part(const struct states *s, const struct model_tensor *t, int state,
-                     int number, int64_t first, int64_t count, float *out, struct err *err)
+static int states_read_part(const struct states *s, const struct model_tensor *t, int state,
+                            int number, int64_t first, int64_t count, float *out,
+                            struct err *err)
 {
     struct weights *w = s->weights;
 
@@ -146,7 +147,7 @@ static int read_part(const struct states *s, const struct model_tensor *t, int s
         return 0;
     }
     if (w && number != s->params)
-        return read_part(s, t, 0, s->params, first, count, out, err);
+        return states_read_part(s, t, 0, s->params, first, count, out, err);
     return make_first(s, t, first, count, out, err);
 }
 
@@ -178,7 +179,7 @@ static int make_sparse(struct states *s, const struct model_tensor *t, struct er
         err_any(mem_data(model_whole(t) * (int64_t)sizeof(float), "a matrix", &whole, err) ||
                 mem_data((t->elems + 1) * (int64_t)sizeof(float), "a matrix", &value, err) ||
                 mem_data(mask->elems * (int64_t)sizeof(float), "a mask", &bits, err) ||
-                read_part(s, t, 0, s->state[0], 0, model_whole(t), whole, err));
+                states_read_part(s, t, 0, s->state[0], 0, model_whole(t), whole, err));
     s->value = value;
     s->mask = bits;
     if (rc == 0) {
@@ -190,8 +191,8 @@ static int make_sparse(struct states *s, const struct model_tensor *t, struct er
 }
 
 /* Reads a sparse matrix, or its mask. */
-static int read_sparse(struct states *s, const struct model_tensor *t, int state, int64_t first,
-                       int64_t count, float *out, struct err *err)
+static int states_read_sparse(struct states *s, const struct model_tensor *t, int state,
+                              int64_t first, int64_t count, float *out, struct err *err)
 {
     int mask = t->kind == MODEL_MASK;
 
@@ -214,8 +215,8 @@ int states_read(void *states, int unit, int state, struct range at, float *out, 
         int64_t first = at.lo - t->offset, last = at.hi - t->offset;
         int64_t count = (last < t->elems ? last : t->elems) - first;
         if (becomes_sparse(s, t)
-                ? read_sparse(s, t, state, first, count, out, err)
-                : read_part(s, t, state, s->state[state], first, count, out, err))
+                ? states_read_sparse(s, t, state, first, count, out, err)
+                : states_read_part(s, t, state, s->state[state], first, count, out, err))
             return -1;
         end = at.lo + count;
         out += count;

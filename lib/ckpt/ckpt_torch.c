@@ -38,7 +38,7 @@ static int read_at(const struct torch_file *f, uint64_t at, uint64_t bytes, void
     return 0;
 }
 
-static int read_list(struct torch_file *f, uint64_t most, struct err *err)
+static int torch_read_list(struct torch_file *f, uint64_t most, struct err *err)
 {
     char end[ENDS];
 
@@ -141,7 +141,7 @@ static int read_record(const struct torch_file *f, const struct torch_record *r,
     return 0;
 }
 
-static int read_value(struct torch_file *f, uint64_t most, struct err *err)
+static int torch_read_value(struct torch_file *f, uint64_t most, struct err *err)
 {
     struct torch_record value, byteorder = {0};
     char order[6] = "little";
@@ -170,7 +170,8 @@ int torch_file_open(struct torch_file *f, struct io_id *id, int64_t most, struct
     if (rc == 0 && (f->first > all || f->bytes > all - f->first))
         rc = REFUSE(f, "has %" PRId64 " bytes, expected %" PRId64 " from byte %" PRId64 " on",
                     all, f->bytes, f->first);
-    rc = err_any(rc || read_list(f, (uint64_t)most, err) || read_value(f, (uint64_t)most, err));
+    rc = err_any(rc || torch_read_list(f, (uint64_t)most, err) ||
+                 torch_read_value(f, (uint64_t)most, err));
     if (rc)
         torch_file_close(f);
     return rc;

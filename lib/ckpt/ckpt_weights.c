@@ -11,7 +11,7 @@
 #include "ckpt/ckpt_write.h"
 #include "ckpt/ckpt_pieces.h"
 
-static int by_name(const void *a, const void *b)
+static int weights_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct weights_item *)a)->name,
                   ((const struct weights_item *)b)->name);
@@ -86,7 +86,7 @@ int weights_open(struct weights *w, const char *path, const struct ckpt_limits *
         list_hf(&new);
     for (int i = 0; i < new.count; i++)
         new.bytes += new.item[i].shape.elems *st_type_bytes(new.item[i].shape.type);
-    qsort(new.item, (size_t) new.count, sizeof *new.item, by_name);
+    qsort(new.item, (size_t) new.count, sizeof *new.item, weights_by_name);
     *w = new;
     return 0;
 }
@@ -122,7 +122,7 @@ int weights_rename(struct weights *w, const struct model *m, struct err *err)
         w->item[kept++] = *it;
     }
     w->count = kept;
-    qsort(w->item, (size_t)kept, sizeof *w->item, by_name);
+    qsort(w->item, (size_t)kept, sizeof *w->item, weights_by_name);
     return 0;
 }
 

@@ -53,14 +53,14 @@ static int own_rows(const struct cli_command *c)
     return n;
 }
 
-static const struct cli_option *row_of(const struct cli_command *c, int own, int i)
+static const struct cli_option *option_row_of(const struct cli_command *c, int own, int i)
 {
     return i < own ? &c->options[i] : &common[i - own];
 }
 
 static const struct cli_option *row_at(const struct parser *p, int i)
 {
-    return row_of(p->command, p->own, i);
+    return option_row_of(p->command, p->own, i);
 }
 
 /* ---- names ---- */
@@ -71,7 +71,7 @@ static int find_row(const struct cli_command *c, const char *name, size_t n)
     int own = own_rows(c);
 
     for (int i = 0; i < own + COMMON; i++) {
-        const char *found = row_of(c, own, i)->name;
+        const char *found = option_row_of(c, own, i)->name;
         if (found && strncmp(found, name, n) == 0 && found[n] == 0)
             return i;
     }
@@ -96,7 +96,7 @@ static int is_given(const struct cli *cli, const char *word, size_t n)
 }
 
 /* The first name of a list that was given (wanted 1) or that was not (0), copied to `word`. */
-static int find_name(const struct cli *cli, const char *names, int wanted, char word[64])
+static int option_find_name(const struct cli *cli, const char *names, int wanted, char word[64])
 {
     for (const char *s = names ? names : ""; *s;) {
         size_t n = strcspn(s, " ");
@@ -202,14 +202,14 @@ static int refuse_mode(struct cli *cli, const struct cli_option *o, unsigned bit
                      o->modes ? ", expected it with " : "", o->modes ? expected : "");
 }
 
-static int check_row(struct cli *cli, const struct cli_option *o)
+static int option_check_row(struct cli *cli, const struct cli_option *o)
 {
     unsigned bits = modes_of(cli->command->modes, o);
     char word[64], list[512];
 
     if (!(bits >> cli->mode & 1))
         return refuse_mode(cli, o, bits);
-    if (find_name(cli, o->excludes, 1, word)) {
+    if (option_find_name(cli, o->excludes, 1, word)) {
         char *value = strchr(word, '=');
         if (value)
             *value++ = ' ';
@@ -218,7 +218,7 @@ static int check_row(struct cli *cli, const struct cli_option *o)
                          bare ? (int)(value - word) - 1 : 64, word,
                          bare ? " without a file" : "");
     }
-    if (!o->needs || find_name(cli, o->needs, 1, word))
+    if (!o->needs || option_find_name(cli, o->needs, 1, word))
         return 0;
     join_list(o->needs, ' ', "--", list);
     return cli_usage(cli, "--%s without %s, expected %s", o->name, list,
@@ -239,21 +239,21 @@ static int check_operands(struct cli *cli)
                                  cli->word[m->most]);
     if (cli->words < m->least)
         return cli_usage(cli, "missing operand, expected %s %.*s", cli->name, bytes, usage);
-    if (!find_name(cli, m->options, 0, word))
+    if (!option_find_name(cli, m->options, 0, word))
         return 0;
     return bytes
                ? cli_usage(cli, "missing --%s, expected %s %.*s", word, cli->name, bytes, usage)
                : cli_usage(cli, "missing --%s, expected it with %s", word, m->name);
 }
 
-static int check_all(struct parser *p)
+static int option_check_all(struct parser *p)
 {
     struct cli *cli = p->cli;
 
     if (choose_mode(cli))
         return -1;
     for (int i = 0; i < p->own; i++)
-        if (cli->given[i] && check_row(cli, row_at(p, i)))
+        if (cli->given[i] && option_check_row(cli, row_at(p, i)))
             return -1;
     if (cli->json && cli->svg && strcmp(cli->svg, "-") == 0)
         return cli_usage(cli, "--svg without a file and --json, expected one of them");
@@ -447,14 +447,14 @@ static void dump_options(const struct parser *p)
     char word[64];
 
     for (const struct cli_mode *m = p->command->modes; m->name; m++) {
-        find_name(p->cli, m->options, -1, word); /* asserts that they exist */
+        option_find_name(p->cli, m->options, -1, word); /* asserts that they exist */
         if (mode_kind(m) == VERB)
             printf("verb\t%s\n", m->name);
     }
     for (int i = 0; i < p->rows; i++) {
         const struct cli_option *o = row_at(p, i);
-        find_name(p->cli, o->needs, -1, word);
-        find_name(p->cli, o->excludes, -1, word);
+        option_find_name(p->cli, o->needs, -1, word);
+        option_find_name(p->cli, o->excludes, -1, word);
         if (!o->name || (o->flags & OPTION_HIDDEN))
             continue;
         const char letter[2] = {(char)o->letter, 0};
@@ -502,7 +502,7 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
         state->next = state->argc;
         return 0;
     case ARGP_KEY_END:
-        return check_all(p) ? EINVAL : 0;
+        return option_check_all(p) ? EINVAL : 0;
     default:
         for (int i = 0; i < p->rows && key != ARGP_KEY_ARG; i++) /* 0, as of headers */
             if (p->shown[i].key == key)

@@ -19,7 +19,7 @@
  */
 enum { PORT_WINDOW_BYTES = 4 << 20, WINDOW_MOST = 2 << 20, WINDOW_LEAST = 256 << 10 };
 
-static int64_t window_of(int segments)
+static int64_t coll_window_of(int segments)
 {
     int64_t share = PORT_WINDOW_BYTES / segments;
 
@@ -31,7 +31,7 @@ int64_t coll_window_bytes(const struct groups *groups)
     struct layout l;
 
     layout_init(&l, groups);
-    int64_t bytes = window_of(l.segments);
+    int64_t bytes = coll_window_of(l.segments);
     layout_release(&l);
     return bytes;
 }
@@ -99,7 +99,7 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
         return -1;
     layout_init(&new.layout, groups);
     if (!exec.window_bytes)
-        exec.window_bytes = window_of(new.layout.segments);
+        exec.window_bytes = coll_window_of(new.layout.segments);
     if (options->levels > 2) {
         size_t cells = (size_t)(options->levels - 2) * (size_t)groups->count;
         new.levels = options->levels;
@@ -177,7 +177,7 @@ int coll_traffic_most(struct coll *c, const struct coll_traffic *mine, int64_t *
 }
 
 /* Chooses the algorithm and the chunk for auto. */
-static int choose(const struct coll *c, struct coll_spec *spec, struct err *err)
+static int coll_choose(const struct coll *c, struct coll_spec *spec, struct err *err)
 {
     int64_t bytes = spec->elems * dtype_bytes(spec->type);
     const struct pick_rule *rule = NULL;
@@ -230,7 +230,7 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
     int rank = c->world->rank, size = dtype_bytes(spec->type);
 
     /* The same table and the same spec everywhere: the same outcome. */
-    if (choose(c, &h.spec, err))
+    if (coll_choose(c, &h.spec, err))
         return -1;
     int rc = coll_rows(c, &h.spec, rank, &rows, err);
     if (sends(spec, rank))

@@ -97,7 +97,7 @@ int64_t coll_staged(const struct coll *c)
     return c->stages ? c->stages->bytes : 0;
 }
 
-static struct stage *stage_of(const struct coll_handle *h)
+static struct stage *call_stage_of(const struct coll_handle *h)
 {
     struct coll_stages *s = h->coll->stages;
 
@@ -141,7 +141,7 @@ static int device_start(void *arg, struct err *err)
     const struct coll_call *call = arg;
     const struct coll_handle *h = call->handle;
     const struct coll_stages *s = h->coll->stages;
-    struct stage *stage = stage_of(h);
+    struct stage *stage = call_stage_of(h);
 
     stage->rounds = call->round;
     exec_mpi_set_gpu(h->exec, call->round ? NULL : call->in, call->out);
@@ -156,7 +156,7 @@ static int device_start(void *arg, struct err *err)
 static enum stream_state device_poll(void *arg, struct err *err)
 {
     const struct coll_call *call = arg;
-    struct stage *stage = stage_of(call->handle);
+    struct stage *stage = call_stage_of(call->handle);
     struct err kept; /* by the device; what failed there has ended, too */
 
     if (!stage->rounds)

@@ -36,7 +36,7 @@ void coll_meter_init(struct coll *c, const struct coll_options *o)
 }
 
 /* In unequal groups ranks share segments across: no communicator names who waits for whom. */
-static struct meter_comm *comm_of(struct coll *c, unsigned phases)
+static struct meter_comm *meter_comm_of(struct coll *c, unsigned phases)
 {
     int inside = (phases & ~(SCHEDULE_REDUCE_INSIDE | SCHEDULE_GATHER_INSIDE)) == 0,
         across = (phases & ~(SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS)) == 0;
@@ -71,7 +71,7 @@ static int observed_start(void *arg, struct err *err)
 
     atomic_fetch_add(&c->running, 1);
     if (call->sequence) {
-        struct meter_comm *m = comm_of(c, s->phases);
+        struct meter_comm *m = meter_comm_of(c, s->phases);
         call->metered = meter_arrive(c->meter, m, call->sequence,
                                      op_of(s->phases, m != &c->meter_comm[ALL]),
                                      s->elems * dtype_bytes(s->type));
@@ -113,7 +113,7 @@ struct stream_op coll_observe(struct coll_call *call, struct stream_op op)
     if (!c)
         return op;
     call->op = op;
-    call->sequence = phases ? ++comm_of(c, phases)->calls : 0;
+    call->sequence = phases ? ++meter_comm_of(c, phases)->calls : 0;
     call->metered = 0;
     call->work_s = phases ? work_s(c) : 0;
     return (struct stream_op){observed_start, observed_poll, call};

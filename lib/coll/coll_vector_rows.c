@@ -9,16 +9,16 @@
 #include "pick/pick_auto.h"
 
 /* One vector that everybody has whole, before or afterwards or both, not blocks. */
-static int is_whole(const struct coll_vector_spec *s)
+static int vector_rows_is_whole(const struct coll_vector_spec *s)
 {
     return s->phases == SCHEDULE_ALL_REDUCE || s->phases == SCHEDULE_BROADCAST;
 }
 
 int64_t coll_vector_elems(const struct coll_vector_spec *s, int ranks)
 {
-    int64_t sum = is_whole(s) ? s->elems : 0;
+    int64_t sum = vector_rows_is_whole(s) ? s->elems : 0;
 
-    for (int r = 0; r < ranks && !is_whole(s); r++)
+    for (int r = 0; r < ranks && !vector_rows_is_whole(s); r++)
         sum += s->count[r];
     return sum;
 }
@@ -50,13 +50,14 @@ static struct range piece(const struct coll_vector_spec *s, const struct layout 
     int owner = l->holder[e * l->groups.count + k];
     int even = layout_even(s->phases, s->algo);
 
-    if (is_whole(s))
+    if (vector_rows_is_whole(s))
         return layout_chunk(l, s->elems, even, 1, e * l->groups.count + k);
     return (struct range){in_block(l, s->count[owner], e, owner),
                           in_block(l, s->count[owner], e + 1, owner)};
 }
 
-static int subchunks_of(const struct coll_vector_spec *s, const struct layout *l, int bytes)
+static int vector_rows_subchunks_of(const struct coll_vector_spec *s, const struct layout *l,
+                                    int bytes)
 {
     int64_t chunk = s->chunk_bytes ? s->chunk_bytes : PICK_CHUNK_USUAL, longest = 0;
     int others = l->segments * l->groups.count - 1, most = LAYOUT_SUBCHUNKS_MAX;
@@ -82,7 +83,7 @@ int coll_vector_rows(const struct coll_vector_spec *spec, const struct groups *g
     struct layout l = {0};
 
     layout_init(&l, groups);
-    int subchunks = subchunks_of(spec, &l, bytes);
+    int subchunks = vector_rows_subchunks_of(spec, &l, bytes);
     struct schedule_spec want =
         layout_spec(&l, spec->levels, spec->block, spec->phases, spec->algo, subchunks);
     want.root = spec->root;
@@ -96,7 +97,7 @@ int coll_vector_rows(const struct coll_vector_spec *spec, const struct groups *g
         int g = l.groups.count,
             sends = spec->phases != SCHEDULE_BROADCAST || spec->root == rank;
         int64_t *at = mem_new((size_t)l.groups.ranks + 1, sizeof *at);
-        for (int r = 0; r < l.groups.ranks && !is_whole(spec); r++)
+        for (int r = 0; r < l.groups.ranks && !vector_rows_is_whole(spec); r++)
             at[r + 1] = at[r] + spec->count[r];
         for (int c = 0; c < places.chunks; c++) {
             int e = c / subchunks / g, k = c / subchunks % g, i = c % subchunks;
@@ -105,10 +106,10 @@ int coll_vector_rows(const struct coll_vector_spec *spec, const struct groups *g
             int64_t first = r.lo, block = owner == rank ? first : -1,
                     vector = at[owner] + first;
             places.elems[c] = r.hi - r.lo;
-            places.in_at[c] = is_whole(spec)                        ? (sends ? first : -1)
+            places.in_at[c] = vector_rows_is_whole(spec)            ? (sends ? first : -1)
                               : spec->phases == SCHEDULE_ALL_GATHER ? block
                                                                     : vector;
-            places.out_at[c] = is_whole(spec)                        ? first
+            places.out_at[c] = vector_rows_is_whole(spec)            ? first
                                : spec->phases == SCHEDULE_ALL_GATHER ? vector
                                                                      : block;
         }

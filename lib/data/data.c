@@ -42,7 +42,7 @@ int data_weights_parse(const char *text, int count, double *weights, struct err 
 }
 
 /* The number of tokens that are kept from training. */
-static int64_t kept_of(int64_t tokens, double split)
+static int64_t data_kept_of(int64_t tokens, double split)
 {
     return (int64_t)((double)tokens * split);
 }
@@ -51,7 +51,7 @@ static int64_t kept_of(int64_t tokens, double split)
 static int split_part(struct data_part *p, const struct data_options *o, int alone,
                       struct err *err)
 {
-    int64_t tokens = p->source.tokens, kept = alone ? tokens : kept_of(tokens, o->split);
+    int64_t tokens = p->source.tokens, kept = alone ? tokens : data_kept_of(tokens, o->split);
 
     p->evals = kept > o->seq ? (kept - 1) / o->seq : 0;
     if (alone)
@@ -116,8 +116,8 @@ static int check_spans(struct data *d, struct source *s, const struct data_optio
     return 0;
 }
 
-static int open_parts(struct data *d, const struct data_options *o, struct tokenizer **t,
-                      struct err *err)
+static int data_open_parts(struct data *d, const struct data_options *o, struct tokenizer **t,
+                           struct err *err)
 {
     int texts = 0;
 
@@ -219,7 +219,7 @@ int data_tell(const struct data *d, const struct data_options *o, int64_t *train
     for (int i = 0; i < d->count; i++) {
         as.part[i] = d->part[i];
         as.part[i].train =
-            d->part[i].source.tokens - kept_of(d->part[i].source.tokens, o->split);
+            d->part[i].source.tokens - data_kept_of(d->part[i].source.tokens, o->split);
     }
     open_mix(&as, o);
     int rc = add_up(&as, err);
@@ -232,7 +232,7 @@ int data_tell(const struct data *d, const struct data_options *o, int64_t *train
     return rc;
 }
 
-static int check_options(const struct data_options *o, struct err *err)
+static int data_check_options(const struct data_options *o, struct err *err)
 {
     if (o->count < 1 || o->count > ORDER_SOURCES_MAX)
         return err_set(err, ERR_INPUT, "%d files of data, expected 1 to %d", o->count,
@@ -274,11 +274,11 @@ int data_open(struct data *d, const struct data_options *o, struct err *err)
     struct tokenizer *t = NULL;
 
     assert(o->seq > 0 && o->vocab > 0 && o->split >= 0 && o->split < 1);
-    if (check_options(o, err) || (o->tokenizer && tokenizer_open(&t, o->tokenizer, err)))
+    if (data_check_options(o, err) || (o->tokenizer && tokenizer_open(&t, o->tokenizer, err)))
         return -1;
     new.parts = o->count + (o->eval != NULL);
     new.part = mem_new((size_t) new.parts, sizeof *new.part);
-    int rc = open_parts(&new, o, &t, err);
+    int rc = data_open_parts(&new, o, &t, err);
     if (rc == 0 && (o->split > 0 || o->eval))
         count_bytes(&new, o, &t);
     tokenizer_close(t);

@@ -208,7 +208,7 @@ static uint64_t hash_of(const char *text)
     return h;
 }
 
-static const struct template *find_name(const char *name)
+static const struct template *chat_find_name(const char *name)
 {
     for (int i = 0; i < TEMPLATES; i++)
         if (strcmp(templates[i].name, name) == 0)
@@ -225,7 +225,7 @@ static const struct template *guess(const struct tokenizer *t, const char **by)
     *by = NULL;
     for (int i = 0; own && i < KNOWN; i++)
         if (known[i].hash == hash)
-            return find_name(known[i].name);
+            return chat_find_name(known[i].name);
     *by = "the system message of the model's own, which is not known";
     for (int i = 0; own && i < TEMPLATES; i++)
         if (templates[i].system && strstr(own, templates[i].system))
@@ -240,7 +240,7 @@ static const struct template *guess(const struct tokenizer *t, const char **by)
 
 int chat_is(const char *name)
 {
-    return find_name(name) != NULL;
+    return chat_find_name(name) != NULL;
 }
 
 struct chat_guess chat_guess(const struct chat *chat)
@@ -251,7 +251,7 @@ struct chat_guess chat_guess(const struct chat *chat)
 int chat_open(struct chat **out, struct tokenizer *t, const char *name, struct err *err)
 {
     const char *by = NULL;
-    const struct template *is = name ? find_name(name) : guess(t, &by);
+    const struct template *is = name ? chat_find_name(name) : guess(t, &by);
 
     if (!is && name)
         return err_set(err, ERR_INPUT, "--chat-template '%s', expected " CHAT_NAMES, name);
@@ -285,8 +285,8 @@ struct sink {
     int flags; /* of the next text */
 };
 
-static int put_text(struct sink *s, const char *text, int64_t bytes, int trained,
-                    struct err *err)
+static int chat_put_text(struct sink *s, const char *text, int64_t bytes, int trained,
+                         struct err *err)
 {
     int32_t *ids = NULL;
     int64_t n =
@@ -314,7 +314,7 @@ static int put_piece(struct sink *s, const char *piece, const char *to, int trai
             end = piece + 1;
             while (end < to && !special_end(end))
                 end++;
-            if (put_text(s, piece, end - piece, trained, err))
+            if (chat_put_text(s, piece, end - piece, trained, err))
                 return -1;
         }
         piece = end;
@@ -327,7 +327,7 @@ static int put_piece(struct sink *s, const char *piece, const char *to, int trai
  * but before an answer, where it is given when the answer begins, unless it is a space, which
  * is the answer's own.
  */
-static const char *joint_of(const struct form *form, enum role role)
+static const char *chat_joint_of(const struct form *form, enum role role)
 {
     const char *tail = form->before; /* after the last special token */
 
@@ -339,7 +339,7 @@ static const char *joint_of(const struct form *form, enum role role)
 }
 
 /* A message without the spaces that the template drops. */
-static struct jsonl_message trim(const struct template *is, struct jsonl_message m)
+static struct jsonl_message chat_trim(const struct template *is, struct jsonl_message m)
 {
     for (; (is->trims & TRIMS_LEFT) && m.bytes && isspace((unsigned char)*m.text); m.bytes--)
         m.text++;
@@ -353,7 +353,7 @@ static int put_message(struct sink *s, enum role role, const char *text, int64_t
                        struct err *err)
 {
     const struct form *form = &s->chat->is->form[role];
-    const char *joint = joint_of(form, role);
+    const char *joint = chat_joint_of(form, role);
     int64_t before = (int64_t)strlen(joint);
     int trained = role == ASSISTANT;
 
@@ -361,7 +361,7 @@ static int put_message(struct sink *s, enum role role, const char *text, int64_t
     memcpy(whole, joint, (size_t)before);
     memcpy(whole + before, text, (size_t)bytes);
     int rc = put_piece(s, form->before, joint, 0, err) ||
-             put_text(s, whole, before + bytes, trained, err) ||
+             chat_put_text(s, whole, before + bytes, trained, err) ||
              put_piece(s, form->after, strchr(form->after, 0), trained, err);
     mem_free(whole);
     return rc ? -1 : 0;
@@ -412,7 +412,7 @@ static int put_tools(struct sink *s, const struct jsonl_message *m, int messages
         if (role_of(s->chat, m[*count].role, &role, &other) || role != TOOL ||
             (*count && !in->before))
             break;
-        struct jsonl_message one = trim(s->chat->is, m[*count]);
+        struct jsonl_message one = chat_trim(s->chat->is, m[*count]);
         size_t bytes = (size_t)one.bytes, after = in->before ? strlen(in->after) : 0;
         text = mem_grow(text, &space, used + 1 + before + bytes + after, 1);
         if (*count)
@@ -439,7 +439,7 @@ int chat_encode(struct chat *chat, const struct jsonl_message *message, int mess
     if (put_piece(&s, is->first, strchr(is->first, 0), 0, err))
         return -1;
     for (int i = 0; i < messages; i++) {
-        const struct jsonl_message m = trim(is, message[i]);
+        const struct jsonl_message m = chat_trim(is, message[i]);
         enum role role = USER;
         int rc = 0;
         if (role_of(chat, m.role, &role, err))
@@ -476,5 +476,5 @@ int chat_encode(struct chat *chat, const struct jsonl_message *message, int mess
             err, ERR_INPUT,
             "chat template '%s' with a system message alone, expected a user's message",
             is->name);
-    return open ? put_piece(&s, answer->before, joint_of(answer, ASSISTANT), 0, err) : 0;
+    return open ? put_piece(&s, answer->before, chat_joint_of(answer, ASSISTANT), 0, err) : 0;
 }

@@ -49,8 +49,8 @@ static int flush(struct encoder *e, struct err *err)
                : err_sys(err, "cannot write the tokens of '%s'", e->path);
 }
 
-static int put_tokens(struct encoder *e, const int32_t *ids, int64_t count, int trained,
-                      struct err *err)
+static int encode_put_tokens(struct encoder *e, const int32_t *ids, int64_t count, int trained,
+                             struct err *err)
 {
     int kind = trained ? 0 : SPAN_CONTEXT;
 
@@ -113,14 +113,14 @@ static int hold_tokens(void *arg, const int32_t *ids, int64_t count, int trained
 }
 
 /* Bytes are their own tokens: the texts are all the memory they need. */
-static int put_bytes(struct encoder *e, const struct document *d, struct err *err)
+static int encode_put_bytes(struct encoder *e, const struct document *d, struct err *err)
 {
     int rc = 0;
 
     for (int m = 0; m < d->messages; m++)
         for (int64_t i = 0; rc == 0 && i < d->message[m].bytes; i++)
-            rc = put_tokens(e, &(int32_t){(unsigned char)d->message[m].text[i]}, 1,
-                            m + 1 == d->messages, err);
+            rc = encode_put_tokens(e, &(int32_t){(unsigned char)d->message[m].text[i]}, 1,
+                                   m + 1 == d->messages, err);
     return rc;
 }
 
@@ -149,7 +149,7 @@ static int hold_whole(struct worker *w, struct document *d, struct err *err)
 }
 
 /* A text, or a prompt and its completion. */
-static int is_plain(const struct document *d)
+static int encode_is_plain(const struct document *d)
 {
     const struct jsonl_message *m = d->message;
 
@@ -174,11 +174,11 @@ static int encode_document(struct worker *w, struct document *d, const char *tem
         return 0;
     }
     if (!w->tokenizer)
-        return !is_plain(d)
+        return !encode_is_plain(d)
                    ? err_set(err, ERR_INPUT,
                              "a conversation and no tokenizer, expected --tokenizer DIR")
                    : 0;
-    if (is_plain(d))
+    if (encode_is_plain(d))
         return hold_whole(w, d, err);
     if (!w->chat && chat_open(&w->chat, w->tokenizer, template, err))
         return -1;
@@ -186,8 +186,8 @@ static int encode_document(struct worker *w, struct document *d, const char *tem
 }
 
 /* Documents of so much text at least, or those that are left; returns what jsonl_next does. */
-static int read_batch(struct jsonl *lines, int64_t bytes, struct document *d, int *count,
-                      struct err *err)
+static int encode_read_batch(struct jsonl *lines, int64_t bytes, struct document *d, int *count,
+                             struct err *err)
 {
     int rc = 1;
 
@@ -237,9 +237,9 @@ static int encode_batch(struct encoder *e, struct crew *c, int count, const char
         }
         e->kind = d[i].message ? -1 : 0;
         if (rc == 0 && !e->tokenizer)
-            rc = put_bytes(e, &d[i], err);
+            rc = encode_put_bytes(e, &d[i], err);
         for (int64_t at = 0; rc == 0 && at < d[i].held; at += 2 + d[i].ids[at + 1])
-            rc = put_tokens(e, d[i].ids + at + 2, d[i].ids[at + 1], d[i].ids[at], err);
+            rc = encode_put_tokens(e, d[i].ids + at + 2, d[i].ids[at + 1], d[i].ids[at], err);
         jsonl_free(d[i].message, d[i].messages);
         mem_free(d[i].ids);
         d[i] = (struct document){0};
@@ -268,7 +268,7 @@ static int encode_lines(struct encoder *e, const char *path, const char *templat
     struct crew c = start_crew(e, DOCUMENTS_MAX);
     while (rc > 0) {
         struct err why;
-        rc = read_batch(&lines, (int64_t)e->threads * BATCH, c.document, &count, err);
+        rc = encode_read_batch(&lines, (int64_t)e->threads * BATCH, c.document, &count, err);
         if (encode_batch(e, &c, count, template, &why)) {
             *err = why;
             rc = -1;

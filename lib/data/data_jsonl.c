@@ -22,7 +22,7 @@ static int ends_as(const char *path, const char *const ends[])
     return 0;
 }
 
-static int is_list(const char *path)
+static int jsonl_is_list(const char *path)
 {
     static const char *const ends[] = {".json", ".json.gz", ".json.zst", NULL};
 
@@ -51,12 +51,12 @@ int jsonl_is(const char *path)
     static const char *const ends[] = {".jsonl",     ".jsonl.gz",   ".jsonl.zst", ".ndjson",
                                        ".ndjson.gz", ".ndjson.zst", NULL};
 
-    return ends_as(path, ends) || (is_list(path) && begins_list(path));
+    return ends_as(path, ends) || (jsonl_is_list(path) && begins_list(path));
 }
 
 int jsonl_open(struct jsonl *j, const char *path, struct err *err)
 {
-    *j = (struct jsonl){.path = path, .list = is_list(path)};
+    *j = (struct jsonl){.path = path, .list = jsonl_is_list(path)};
     return unpack_open(&j->file, path, err);
 }
 
@@ -121,7 +121,7 @@ static int read_more(struct jsonl *j, int64_t *got, struct err *err)
 }
 
 /* The next line, without its end: *text of *bytes.  1; 0 after the last line; or -1. */
-static int next_line(struct jsonl *j, const char **text, int64_t *bytes, struct err *err)
+static int jsonl_next_line(struct jsonl *j, const char **text, int64_t *bytes, struct err *err)
 {
     size_t seen = 0;
     int64_t got = 1;
@@ -282,7 +282,7 @@ static int take_content(const struct tree *t, const struct tree_node *n,
     return rc;
 }
 
-static struct jsonl_message *add_message(struct jsonl *j)
+static struct jsonl_message *jsonl_add_message(struct jsonl *j)
 {
     j->message =
         mem_grow(j->message, &j->messages_space, (size_t)j->messages + 1, sizeof *j->message);
@@ -297,7 +297,7 @@ static const char *const call_keys[] = {"tool_calls", "function_call", NULL};
 static int parse_message(struct jsonl *j, const struct tree *t, const struct tree_node *n,
                          struct err *err)
 {
-    struct jsonl_message *m = add_message(j);
+    struct jsonl_message *m = jsonl_add_message(j);
     const struct tree_node *role = NULL, *content = NULL;
     int64_t role_bytes;
 
@@ -340,7 +340,7 @@ static int parse_part(struct jsonl *j, const struct tree *t, const struct tree_n
         return rc;
     }
     if (!(p->flags & JOINED)) {
-        struct jsonl_message *m = add_message(j);
+        struct jsonl_message *m = jsonl_add_message(j);
         m->role = p->role ? mem_dup(p->role) : NULL;
         return take_text(t, n, &m->text, &m->bytes, err);
     }
@@ -383,7 +383,7 @@ static int choose_format(struct jsonl *j, const struct tree_node *root, struct e
     return first;
 }
 
-static int parse_line(struct jsonl *j, const char *text, int64_t bytes, struct err *err)
+static int jsonl_parse_line(struct jsonl *j, const char *text, int64_t bytes, struct err *err)
 {
     char name[sizeof err->file];
     struct tree t = {0};
@@ -411,12 +411,12 @@ int jsonl_next(struct jsonl *j, struct err *err)
     int rc;
 
     drop_messages(j);
-    while ((rc = (j->list ? next_object : next_line)(j, &text, &bytes, err)) > 0) {
+    while ((rc = (j->list ? next_object : jsonl_next_line)(j, &text, &bytes, err)) > 0) {
         int64_t blank = 0;
         while (blank < bytes && strchr(" \t\r", text[blank]) && text[blank])
             blank++;
         if (blank < bytes)
-            return parse_line(j, text, bytes, err) ? -1 : 1;
+            return jsonl_parse_line(j, text, bytes, err) ? -1 : 1;
     }
     return rc;
 }

@@ -233,8 +233,8 @@ void source_close(struct source *s)
 enum { BLOCK = 1 << 14 };
 
 /* n tokens, at most BLOCK, from the at-th on, read into raw. */
-static const unsigned char *read_block(const struct source *s, int64_t at, int64_t n,
-                                       unsigned char *raw, struct err *err)
+static const unsigned char *source_read_block(const struct source *s, int64_t at, int64_t n,
+                                              unsigned char *raw, struct err *err)
 {
     int size = source_type_bytes(s->type);
 
@@ -307,7 +307,7 @@ int source_check(const struct source *s, int64_t vocab, struct err *err)
         return 0;
     for (int64_t at = 0; at < s->tokens; at += BLOCK) {
         int64_t n = s->tokens - at < BLOCK ? s->tokens - at : BLOCK;
-        const unsigned char *p = read_block(s, at, n, raw, err);
+        const unsigned char *p = source_read_block(s, at, n, raw, err);
         if (!p)
             return -1;
         if (!block_above(s, p, n, vocab - 1))
@@ -333,7 +333,7 @@ static int read_ids(const struct source *s, int64_t at, int64_t count, int32_t *
 
     for (int64_t n; count > 0; at += n, count -= n) {
         n = count < BLOCK ? count : BLOCK;
-        const unsigned char *p = read_block(s, at, n, raw, err);
+        const unsigned char *p = source_read_block(s, at, n, raw, err);
         if (!p)
             return -1;
         for (int64_t i = 0; i < n; i++) {

@@ -28,7 +28,7 @@ void spans_release(struct spans *s)
 }
 
 /* The last span that begins at the token, or before; some may be empty. */
-static int64_t find(const struct spans *s, int64_t token)
+static int64_t spans_find(const struct spans *s, int64_t token)
 {
     int64_t low = 0, high = s->count;
 
@@ -41,7 +41,7 @@ static int64_t find(const struct spans *s, int64_t token)
 
 void spans_apply(const struct spans *s, int64_t at, int seq, int32_t *targets, int32_t *begins)
 {
-    int64_t next = s->count ? find(s, at) + 1 : 0, document = 0;
+    int64_t next = s->count ? spans_find(s, at) + 1 : 0, document = 0;
     int kind = s->count ? s->kind[next - 1] : 0;
 
     for (int i = 0; i < seq; i++) {

@@ -12,28 +12,30 @@ static void nothing(struct device *d)
 {
 }
 
-static int memory(const struct device *d, int64_t *free_bytes, int64_t *bytes, struct err *err)
+static int cpu_memory(const struct device *d, int64_t *free_bytes, int64_t *bytes,
+                      struct err *err)
 {
     *free_bytes = *bytes = -1;
     return 0;
 }
 
-static int alloc(struct device *d, int64_t bytes, const char *what, void **out, struct err *err)
+static int cpu_alloc(struct device *d, int64_t bytes, const char *what, void **out,
+                     struct err *err)
 {
     return mem_data(bytes, what, out, err);
 }
 
-static void free_memory(struct device *d, void *p)
+static void cpu_free_memory(struct device *d, void *p)
 {
     mem_free(p);
 }
 
-static int pin(struct device *d, void *host, int64_t bytes, struct err *err)
+static int cpu_pin(struct device *d, void *host, int64_t bytes, struct err *err)
 {
     return 0;
 }
 
-static void unpin(struct device *d, void *host)
+static void cpu_unpin(struct device *d, void *host)
 {
 }
 
@@ -47,19 +49,19 @@ static void handle_close(struct device *d, void *handle)
 {
 }
 
-static void copy(struct device *d, void *stream, void *to, const void *from, int64_t bytes)
+static void cpu_copy(struct device *d, void *stream, void *to, const void *from, int64_t bytes)
 {
     memcpy(to, from, (size_t)bytes);
 }
 
-static void copy_rows(struct device *d, void *stream, void *to, int64_t to_row,
-                      const void *from, int64_t from_row, int64_t bytes, int64_t rows)
+static void cpu_copy_rows(struct device *d, void *stream, void *to, int64_t to_row,
+                          const void *from, int64_t from_row, int64_t bytes, int64_t rows)
 {
     for (int64_t i = 0; i < rows; i++)
         memcpy((char *)to + i * to_row, (const char *)from + i * from_row, (size_t)bytes);
 }
 
-static void zero(struct device *d, void *stream, void *to, int64_t bytes)
+static void cpu_zero(struct device *d, void *stream, void *to, int64_t bytes)
 {
     memset(to, 0, (size_t)bytes);
 }
@@ -68,37 +70,37 @@ static void happened(struct device *d, void *stream, void *event)
 {
 }
 
-static int done(struct device *d, void *event)
+static int cpu_done(struct device *d, void *event)
 {
     return 1;
 }
 
-static int synced(struct device *d, void *handle)
+static int cpu_synced(struct device *d, void *handle)
 {
     return 0;
 }
 
 static const struct device_kind_ops cpu = {
     .close = nothing,
-    .memory = memory,
-    .alloc = alloc,
-    .free = free_memory,
-    .host_alloc = alloc,
-    .host_free = free_memory,
-    .pin = pin,
-    .unpin = unpin,
+    .memory = cpu_memory,
+    .alloc = cpu_alloc,
+    .free = cpu_free_memory,
+    .host_alloc = cpu_alloc,
+    .host_free = cpu_free_memory,
+    .pin = cpu_pin,
+    .unpin = cpu_unpin,
     .stream_open = handle_open,
     .stream_close = handle_close,
     .event_open = handle_open,
     .event_close = handle_close,
-    .copy = copy,
-    .copy_rows = copy_rows,
-    .zero = zero,
+    .copy = cpu_copy,
+    .copy_rows = cpu_copy_rows,
+    .zero = cpu_zero,
     .record = happened,
     .wait = happened,
-    .done = done,
-    .event_sync = synced,
-    .sync = synced,
+    .done = cpu_done,
+    .event_sync = cpu_synced,
+    .sync = cpu_synced,
     .here = nothing,
 };
 

@@ -29,7 +29,7 @@ static int asked(struct device *d, const char *call, cudaError_t rc)
     return rc == cudaSuccess ? 0 : device_fail(d, call, cudaGetErrorString(rc));
 }
 
-static int told(struct device *d, const char *call, cudaError_t rc, struct err *err)
+static int cuda_report(struct device *d, const char *call, cudaError_t rc, struct err *err)
 {
     asked(d, call, rc);
     return device_check(d, err);
@@ -42,7 +42,8 @@ static void close_device(struct device *d)
     cudaStreamDestroy(d->aside);
 }
 
-static int memory(const struct device *d, int64_t *free_bytes, int64_t *bytes, struct err *err)
+static int cuda_memory(const struct device *d, int64_t *free_bytes, int64_t *bytes,
+                       struct err *err)
 {
     size_t left = 0, all = 0;
     cudaError_t rc = cudaSetDevice(d->index);
@@ -57,13 +58,13 @@ static int memory(const struct device *d, int64_t *free_bytes, int64_t *bytes, s
     return 0;
 }
 
-static int refused(struct device *d, int64_t bytes, const char *what, struct err *err)
+static int cuda_refused(struct device *d, int64_t bytes, const char *what, struct err *err)
 {
     int64_t left = 0, all = 0;
     struct units ask, has, of;
 
     cudaGetLastError(); /* asking for too much is no failure of the device */
-    if (memory(d, &left, &all, err))
+    if (cuda_memory(d, &left, &all, err))
         return -1;
     return err_set(err, ERR_SYS,
                    "cannot have %" PRId64 " bytes (%s) of memory of cuda:%d for %s: %s of %s "
@@ -72,7 +73,8 @@ static int refused(struct device *d, int64_t bytes, const char *what, struct err
                    units_bytes(&has, (double)left), units_bytes(&of, (double)all));
 }
 
-static int alloc(struct device *d, int64_t bytes, const char *what, void **out, struct err *err)
+static int cuda_alloc(struct device *d, int64_t bytes, const char *what, void **out,
+                      struct err *err)
 {
     void *p = NULL;
     size_t n = bytes > 0 ? (size_t)bytes : 1;
@@ -80,8 +82,8 @@ static int alloc(struct device *d, int64_t bytes, const char *what, void **out, 
     here(d);
     cudaError_t rc = cudaMalloc(&p, n);
     if (rc == cudaErrorMemoryAllocation)
-        return refused(d, bytes, what, err);
-    if (told(d, "cudaMalloc", rc, err))
+        return cuda_refused(d, bytes, what, err);
+    if (cuda_report(d, "cudaMalloc", rc, err))
         return -1;
     /* Which no queue waits for: hence done before it is handed out. */
     if (asked(d, "cudaMemsetAsync", cudaMemsetAsync(p, 0, n, d->aside)) ||
@@ -93,7 +95,7 @@ static int alloc(struct device *d, int64_t bytes, const char *what, void **out, 
     return 0;
 }
 
-static void free_memory(struct device *d, void *p)
+static void cuda_free_memory(struct device *d, void *p)
 {
     here(d);
     asked(d, "cudaFree", cudaFree(p));
@@ -112,7 +114,7 @@ static int host_alloc(struct device *d, int64_t bytes, const char *what, void **
         return err_set(err, ERR_SYS, "cannot have %" PRId64 " bytes of pinned memory for %s",
                        bytes, what);
     }
-    if (told(d, "cudaHostAlloc", rc, err))
+    if (cuda_report(d, "cudaHostAlloc", rc, err))
         return -1;
     memset(p, 0, n);
     *out = p;
@@ -125,7 +127,7 @@ static void host_free(struct device *d, void *p)
     asked(d, "cudaFreeHost", cudaFreeHost(p));
 }
 
-static int pin(struct device *d, void *host, int64_t bytes, struct err *err)
+static int cuda_pin(struct device *d, void *host, int64_t bytes, struct err *err)
 {
     here(d);
     cudaError_t rc = cudaHostRegister(host, (size_t)bytes, cudaHostRegisterPortable);
@@ -136,18 +138,19 @@ static int pin(struct device *d, void *host, int64_t bytes, struct err *err)
                    d->index, cudaGetErrorString(rc));
 }
 
-static void unpin(struct device *d, void *host)
+static void cuda_unpin(struct device *d, void *host)
 {
     here(d);
     asked(d, "cudaHostUnregister", cudaHostUnregister(host));
 }
 
-static int stream_open(struct device *d, void **stream, struct err *err)
+static int cuda_stream_open(struct device *d, void **stream, struct err *err)
 {
     cudaStream_t s = NULL;
 
     here(d);
-    if (told(d, "cudaStreamCreate", cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), err))
+    if (cuda_report(d, "cudaStreamCreate", cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking),
+                    err))
         return -1;
     *stream = s;
     return 0;
@@ -166,7 +169,8 @@ static int event_open(struct device *d, void **event, struct err *err)
     cudaEvent_t e = NULL;
 
     here(d);
-    if (told(d, "cudaEventCreate", cudaEventCreateWithFlags(&e, cudaEventDisableTiming), err))
+    if (cuda_report(d, "cudaEventCreate", cudaEventCreateWithFlags(&e, cudaEventDisableTiming),
+                    err))
         return -1;
     *event = e;
     return 0;
@@ -178,15 +182,15 @@ static void event_close(struct device *d, void *event)
     cudaEventDestroy(event);
 }
 
-static void copy(struct device *d, void *stream, void *to, const void *from, int64_t bytes)
+static void cuda_copy(struct device *d, void *stream, void *to, const void *from, int64_t bytes)
 {
     here(d);
     asked(d, "cudaMemcpyAsync",
           cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, stream));
 }
 
-static void copy_rows(struct device *d, void *stream, void *to, int64_t to_row,
-                      const void *from, int64_t from_row, int64_t bytes, int64_t rows)
+static void cuda_copy_rows(struct device *d, void *stream, void *to, int64_t to_row,
+                           const void *from, int64_t from_row, int64_t bytes, int64_t rows)
 {
     here(d);
     asked(d, "cudaMemcpy2DAsync",
@@ -194,7 +198,7 @@ static void copy_rows(struct device *d, void *stream, void *to, int64_t to_row,
                             (size_t)rows, cudaMemcpyDeviceToDevice, stream));
 }
 
-static void zero(struct device *d, void *stream, void *to, int64_t bytes)
+static void cuda_zero(struct device *d, void *stream, void *to, int64_t bytes)
 {
     here(d);
     asked(d, "cudaMemsetAsync", cudaMemsetAsync(to, 0, (size_t)bytes, stream));
@@ -212,7 +216,7 @@ static void wait_event(struct device *d, void *stream, void *event)
     asked(d, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream, event, 0));
 }
 
-static int done(struct device *d, void *event)
+static int cuda_done(struct device *d, void *event)
 {
     here(d);
     cudaError_t rc = cudaEventQuery(event);
@@ -277,23 +281,23 @@ static void graph_free(struct device *d, void *graph)
 
 static const struct device_kind_ops cuda = {
     .close = close_device,
-    .memory = memory,
-    .alloc = alloc,
-    .free = free_memory,
+    .memory = cuda_memory,
+    .alloc = cuda_alloc,
+    .free = cuda_free_memory,
     .host_alloc = host_alloc,
     .host_free = host_free,
-    .pin = pin,
-    .unpin = unpin,
-    .stream_open = stream_open,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
+    .stream_open = cuda_stream_open,
     .stream_close = stream_close,
     .event_open = event_open,
     .event_close = event_close,
-    .copy = copy,
-    .copy_rows = copy_rows,
-    .zero = zero,
+    .copy = cuda_copy,
+    .copy_rows = cuda_copy_rows,
+    .zero = cuda_zero,
     .record = record,
     .wait = wait_event,
-    .done = done,
+    .done = cuda_done,
     .event_sync = event_sync,
     .sync = sync_stream,
     .graph_begin = graph_begin,

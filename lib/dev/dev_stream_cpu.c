@@ -60,7 +60,7 @@ static enum stream_state step_head(struct stream *s, struct err *err)
     return op->poll ? op->poll(op->arg, err) : STREAM_DONE;
 }
 
-static void pass(struct runner *r, struct stream *s)
+static void stream_cpu_pass(struct runner *r, struct stream *s)
 {
     pthread_mutex_lock(&r->lock);
     s->started = 0;
@@ -69,7 +69,7 @@ static void pass(struct runner *r, struct stream *s)
     pthread_mutex_unlock(&r->lock);
 }
 
-static void fail(struct runner *r, const struct err *err)
+static void stream_cpu_fail(struct runner *r, const struct err *err)
 {
     pthread_mutex_lock(&r->lock);
     r->failed = 1;
@@ -79,7 +79,7 @@ static void fail(struct runner *r, const struct err *err)
 }
 
 /* One turn over all heads; returns what the liveliest of them said. */
-static enum stream_state turn(struct runner *r, int streams)
+static enum stream_state stream_cpu_poll_all(struct runner *r, int streams)
 {
     enum stream_state best = STREAM_IDLE;
 
@@ -93,11 +93,11 @@ static enum stream_state turn(struct runner *r, int streams)
             continue;
         enum stream_state now = step_head(s, &err);
         if (now == STREAM_FAILED) {
-            fail(r, &err);
+            stream_cpu_fail(r, &err);
             return now;
         }
         if (now == STREAM_DONE)
-            pass(r, s);
+            stream_cpu_pass(r, s);
         if (now > best)
             best = now;
     }
@@ -155,7 +155,7 @@ static void *runner_main(void *arg)
     int streams = wait_for_work(r, 0);
 
     while (streams >= 0) {
-        pause_after(turn(r, streams), r->started_s, 0);
+        pause_after(stream_cpu_poll_all(r, streams), r->started_s, 0);
         streams = wait_for_work(r, 1);
     }
     return NULL;
@@ -276,7 +276,7 @@ int stream_run(struct stream *s, struct stream_op op, struct err *err)
     int streams = r->streams;
     while (s->passed < ticket && !r->failed) {
         pthread_mutex_unlock(&r->lock);
-        pause_after(turn(r, streams), r->started_s, 1);
+        pause_after(stream_cpu_poll_all(r, streams), r->started_s, 1);
         pthread_mutex_lock(&r->lock);
     }
     r->driven--;

@@ -237,7 +237,8 @@ static double pixel_of(const struct range_of *r, double v)
     return is_drawable(r->axis, v) ? r->from + at * (r->to - r->from) : NAN;
 }
 
-static void draw_axis(struct svg *s, const struct range_of *r, struct svg_box plot, int is_y)
+static void figure_draw_axis(struct svg *s, const struct range_of *r, struct svg_box plot,
+                             int is_y)
 {
     const struct svg_font font = {.anchor = is_y ? SVG_END : SVG_MIDDLE, .colour = INK};
     double tick[SVG_TICKS], below = plot.y + plot.h;
@@ -272,7 +273,7 @@ static struct svg_pen line_pen(const struct svg_series *one, struct svg_rgb *spa
                             .dashed = one->dashed};
 }
 
-static int is_seen(const double *xy, int p)
+static int figure_is_seen(const double *xy, int p)
 {
     return isfinite(xy[2 * p]) && isfinite(xy[2 * p + 1]);
 }
@@ -291,7 +292,7 @@ static int thin_points(double *xy, int points)
         for (hi = lo; hi < points && (hi == lo || xy[2 * hi] < end); hi++) {
             double at = xy[2 * hi + 1];
             best[1] = hi;
-            if (!is_seen(xy, hi)) {
+            if (!figure_is_seen(xy, hi)) {
                 best[4] = best[4] < 0 ? hi : best[4];
                 continue;
             }
@@ -329,8 +330,9 @@ static void draw_series(struct svg *s, const struct svg_series *one, const struc
         svg_line(s, xy[0] - TICK_X / 2, xy[1], xy[0] + TICK_X / 2, xy[1], &pen);
     svg_polyline(s, xy, points, &pen);
     for (int p = 0; p < points && !one->dashed; p++)
-        if (is_seen(xy, p) && (one->marker >= 0 || !((p > 0 && is_seen(xy, p - 1)) ||
-                                                     (p + 1 < points && is_seen(xy, p + 1)))))
+        if (figure_is_seen(xy, p) &&
+            (one->marker >= 0 || !((p > 0 && figure_is_seen(xy, p - 1)) ||
+                                   (p + 1 < points && figure_is_seen(xy, p + 1)))))
             svg_marker(s, xy[2 * p], xy[2 * p + 1], one->marker < 0 ? 0 : one->marker,
                        pen.stroke, one->marker < 0 ? NULL : one->point[p].tip);
     svg_group_close(s);
@@ -361,8 +363,8 @@ static void draw_chart(struct svg *s, const struct svg_figure *f, int at, struct
     }
     svg_text(s, plot.x, box.y + 14, &(struct svg_font){.size = 13, .bold = 1}, title);
     if (x.some) {
-        draw_axis(s, &x, plot, 0);
-        draw_axis(s, &y, plot, 1);
+        figure_draw_axis(s, &x, plot, 0);
+        figure_draw_axis(s, &y, plot, 1);
     } else {
         svg_text(s, plot.x + plot.w / 2, plot.y + plot.h / 2,
                  &(struct svg_font){.anchor = SVG_MIDDLE, .colour = INK}, "nothing to show");

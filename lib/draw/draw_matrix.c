@@ -85,7 +85,7 @@ static void draw_cell(struct page *p, int row, int column)
 }
 
 /* A long name without its middle: its ends tell more. */
-static const char *name_of(const struct svg_matrix *m, int row, char text[160])
+static const char *matrix_name_of(const struct svg_matrix *m, int row, char text[160])
 {
     char whole[160];
     const char *name =
@@ -110,7 +110,7 @@ void svg_matrix_draw(struct svg_matrix *m, FILE *out)
     while (every * p.h < NAME_HIGH)
         every *= 2;
     for (int i = 0; i < m->rows; i += every)
-        names = fmax(names, svg_text_width(name_of(m, i, text), 10));
+        names = fmax(names, svg_text_width(matrix_name_of(m, i, text), 10));
     for (; m->legend[looks]; looks++) {
         look[looks].name = m->legend[looks];
         if (looks < SVG_MATRIX_CLASSES)
@@ -141,7 +141,7 @@ void svg_matrix_draw(struct svg_matrix *m, FILE *out)
             continue;
         svg_text(&p.svg, p.x - edge, y,
                  &(struct svg_font){.size = 10, .anchor = SVG_END, .colour = INK},
-                 name_of(m, i, text));
+                 matrix_name_of(m, i, text));
         if (m->square)
             svg_text(&p.svg, x, p.y - 6 - p.h - GAP,
                      &(struct svg_font){.size = 10, .turned = 1, .colour = INK}, text);

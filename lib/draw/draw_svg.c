@@ -47,7 +47,7 @@ static int is_near(double v)
 }
 
 /* Two decimals at most, none that are 0; by whole numbers, for printf asks the locale. */
-static void put_number(FILE *f, double v)
+static void svg_put_number(FILE *f, double v)
 {
     long hundredths = lround(v * 100);
     long whole = labs(hundredths) / 100, rest = labs(hundredths) % 100;
@@ -62,11 +62,11 @@ static void put_number(FILE *f, double v)
 static void put_attribute(struct svg *s, const char *name, double v)
 {
     fprintf(s->file, " %s=\"", name);
-    put_number(s->file, v);
+    svg_put_number(s->file, v);
     putc('"', s->file);
 }
 
-static void put_word(struct svg *s, const char *name, const char *text)
+static void svg_put_word(struct svg *s, const char *name, const char *text)
 {
     fprintf(s->file, " %s=\"", name);
     put_escaped(s->file, text);
@@ -75,14 +75,14 @@ static void put_word(struct svg *s, const char *name, const char *text)
 
 static void pen_words(struct svg *s, const struct svg_pen *pen)
 {
-    put_word(s, "fill", pen->fill ? pen->fill : "none");
+    svg_put_word(s, "fill", pen->fill ? pen->fill : "none");
     if (!pen->stroke)
         return;
-    put_word(s, "stroke", pen->stroke);
+    svg_put_word(s, "stroke", pen->stroke);
     if (pen->width > 0 && pen->width != 1)
         put_attribute(s, "stroke-width", pen->width);
     if (pen->dashed)
-        put_word(s, "stroke-dasharray", "6 4");
+        svg_put_word(s, "stroke-dasharray", "6 4");
 }
 
 static void put_title(struct svg *s, const char *text)
@@ -113,9 +113,9 @@ void svg_open(struct svg *s, FILE *file, double width, double height, const char
     put_attribute(s, "width", width);
     put_attribute(s, "height", height);
     fputs(" viewBox=\"0 0 ", file);
-    put_number(file, width);
+    svg_put_number(file, width);
     putc(' ', file);
-    put_number(file, height);
+    svg_put_number(file, height);
     fputs("\" font-family=\"sans-serif\">\n", file);
     put_title(s, text);
     putc('\n', file);
@@ -135,7 +135,7 @@ void svg_group_open(struct svg *s, const char *name, const char *tip)
 {
     fputs("<g", s->file);
     if (name)
-        put_word(s, "class", name);
+        svg_put_word(s, "class", name);
     putc('>', s->file);
     if (tip)
         put_title(s, tip);
@@ -198,9 +198,9 @@ static void points_of(struct svg *s, const char *name, const double *xy, int poi
     for (int i = 0; i < points; i++) {
         if (i)
             putc(' ', s->file);
-        put_number(s->file, xy[2 * i]);
+        svg_put_number(s->file, xy[2 * i]);
         putc(',', s->file);
-        put_number(s->file, xy[2 * i + 1]);
+        svg_put_number(s->file, xy[2 * i + 1]);
     }
     putc('"', s->file);
 }
@@ -237,7 +237,7 @@ void svg_polygon(struct svg *s, const double *xy, int points, const struct svg_p
     end_element(s, "polygon", tip);
 }
 
-static double size_of(double size)
+static double svg_size_of(double size)
 {
     return size > 0 ? size : 11;
 }
@@ -249,17 +249,17 @@ void svg_text(struct svg *s, double x, double y, const struct svg_font *font, co
     fputs("<text", s->file);
     put_attribute(s, "x", x);
     put_attribute(s, "y", y);
-    put_attribute(s, "font-size", size_of(font->size));
+    put_attribute(s, "font-size", svg_size_of(font->size));
     if (font->anchor != SVG_START)
-        put_word(s, "text-anchor", font->anchor == SVG_END ? "end" : "middle");
+        svg_put_word(s, "text-anchor", font->anchor == SVG_END ? "end" : "middle");
     if (font->bold)
-        put_word(s, "font-weight", "bold");
-    put_word(s, "fill", font->colour ? font->colour : "#222222");
+        svg_put_word(s, "font-weight", "bold");
+    svg_put_word(s, "fill", font->colour ? font->colour : "#222222");
     if (font->turned) {
         fputs(" transform=\"rotate(-90 ", s->file);
-        put_number(s->file, x);
+        svg_put_number(s->file, x);
         putc(' ', s->file);
-        put_number(s->file, y);
+        svg_put_number(s->file, y);
         fputs(")\"", s->file);
     }
     putc('>', s->file);
@@ -279,7 +279,7 @@ double svg_text_width(const char *text, double size)
         int n = utf8_next(p, NULL);
         p += n ? n : 1;
     }
-    return 0.6 * letters * size_of(size);
+    return 0.6 * letters * svg_size_of(size);
 }
 
 void svg_boxes_open(struct svg *s, const struct svg_pen *pen)
@@ -299,7 +299,7 @@ void svg_boxes_add(struct svg *s, struct svg_box box)
         return;
     for (int i = 0; i < 5; i++) {
         fputs(command[i], s->file);
-        put_number(s->file, v[i]);
+        svg_put_number(s->file, v[i]);
     }
     fputs("z\n", s->file);
 }
@@ -323,7 +323,7 @@ static int hex(char c)
     return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
 }
 
-static int part_of(const char *colour, int i)
+static int svg_part_of(const char *colour, int i)
 {
     return 16 * hex(colour[1 + 2 * i]) + hex(colour[2 + 2 * i]);
 }
@@ -334,7 +334,7 @@ static struct svg_rgb mix_colours(const char *a, const char *b, double share)
     int v[3];
 
     for (int i = 0; i < 3; i++)
-        v[i] = (int)lround(part_of(a, i) + share * (part_of(b, i) - part_of(a, i)));
+        v[i] = (int)lround(svg_part_of(a, i) + share * (svg_part_of(b, i) - svg_part_of(a, i)));
     snprintf(c.text, sizeof c.text, "#%02x%02x%02x", v[0] & 255, v[1] & 255, v[2] & 255);
     return c;
 }

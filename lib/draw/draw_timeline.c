@@ -70,7 +70,7 @@ static int by_lane(const void *a, const void *b)
 }
 
 /* A lane and those that belong to it are there when one of them has a bar. */
-static void find_places(struct picture *p)
+static void timeline_find_places(struct picture *p)
 {
     const struct svg_timeline *t = p->t;
 
@@ -301,7 +301,7 @@ static int has_mark(const struct picture *p)
     return isfinite(p->t->mark_s) && p->t->mark_s > 0;
 }
 
-static void draw_axis(struct picture *p)
+static void timeline_draw_axis(struct picture *p)
 {
     double tick[SVG_TICKS];
     int n = svg_ticks(SVG_LINEAR, 0, p->t->end_s, (int)((WIDTH - LEFT - RIGHT) / TICK_X), tick);
@@ -398,7 +398,7 @@ static void draw_picture(struct picture *p, FILE *out)
     svg_open(&p->svg, out, WIDTH, p->bottom + FOOT, t->title);
     svg_key(&p->svg, svg_head(&p->svg, t->title, t->note) + 24, WIDTH, t->look, t->looks);
     draw_names(p);
-    draw_axis(p);
+    timeline_draw_axis(p);
     draw_bars(p);
     if (t->spans)
         draw_path(p);
@@ -421,7 +421,7 @@ int svg_timeline_draw(struct svg_timeline *t, FILE *out, struct err *err)
     p.row_y = mem_new((size_t)t->rows + 1, sizeof *p.row_y);
     if (t->bars)
         qsort(t->bar, (size_t)t->bars, sizeof *t->bar, by_lane);
-    find_places(&p);
+    timeline_find_places(&p);
     lay_rows(&p);
     lay_bars(&p);
     if (p.bottom + FOOT > PIXELS_MAX)

@@ -151,8 +151,8 @@ static struct span widened(double lo, double hi, double terms)
 }
 
 /* torch.optim.AdamW over an interval: w, m, v before, gradient in [g.lo, g.hi]. */
-static struct allowed adamw(const struct engine_optim *o, double decay, double w, double m,
-                            double v, struct span g)
+static struct allowed against_adamw(const struct engine_optim *o, double decay, double w,
+                                    double m, double v, struct span g)
 {
     double far = fabs(g.lo) > fabs(g.hi) ? fabs(g.lo) : fabs(g.hi);
     double host_kern = g.lo <= 0 && g.hi >= 0    ? 0
@@ -249,8 +249,8 @@ static int compare_part(struct engine_against *a, const struct where *w,
         double by = a->share * (double)w->magnitude[x], g = (double)v.gradient[x];
         struct allowed ok;
         if (updated && !a->first->exact)
-            ok = adamw(o, w->decay, v.before[0][x], v.before[1][x], v.before[2][x],
-                       (struct span){scale * (g - by), scale * (g + by)});
+            ok = against_adamw(o, w->decay, v.before[0][x], v.before[1][x], v.before[2][x],
+                               (struct span){scale * (g - by), scale * (g + by)});
         for (int s = 0; s < STATES; s++) {
             double before = (double)v.before[s][x], now = (double)v.now[s][x];
             if (!updated || a->first->exact) /* exact: the second was updated too */

@@ -119,7 +119,8 @@ int engine_device_memory(struct engine *e, int64_t own, int64_t shared, struct e
     return 0;
 }
 
-static int open_all(struct device *at, struct device_event **event, int n, struct err *err)
+static int device_open_all(struct device *at, struct device_event **event, int n,
+                           struct err *err)
 {
     for (int i = 0; i < n; i++)
         if (device_event_open(at, &event[i], err))
@@ -131,17 +132,18 @@ int engine_device_events(struct engine *e, struct err *err)
 {
     struct engine_device *d = &e->device;
 
-    if (open_all(d->at, d->moved, STEP_COMPUTE, err) || open_all(d->at, &d->settled, 1, err))
+    if (device_open_all(d->at, d->moved, STEP_COMPUTE, err) ||
+        device_open_all(d->at, &d->settled, 1, err))
         return -1;
     for (int i = 0; i < e->step.space.slots; i++)
-        if (open_all(d->at, &e->slot[i].used, 1, err))
+        if (device_open_all(d->at, &e->slot[i].used, 1, err))
             return -1;
     for (int i = 0; i < e->step.shape.buckets; i++)
-        if (open_all(d->at, &e->bucket[i].packed, 1, err))
+        if (device_open_all(d->at, &e->bucket[i].packed, 1, err))
             return -1;
     for (int i = 0; i < e->model->units; i++)
-        if (open_all(d->at, &e->unit[i].added, 1, err) ||
-            open_all(d->at, &e->unit[i].updated, 1, err))
+        if (device_open_all(d->at, &e->unit[i].added, 1, err) ||
+            device_open_all(d->at, &e->unit[i].updated, 1, err))
             return -1;
     return 0;
 }

@@ -73,7 +73,7 @@ static struct range first_piece(struct range stretch)
     return (struct range){stretch.lo, end < stretch.hi ? end : stretch.hi};
 }
 
-static void read_piece(struct loader *l, struct range piece, float *out)
+static void load_read_piece(struct loader *l, struct range piece, float *out)
 {
     const struct engine_source *s = l->source;
 
@@ -107,7 +107,7 @@ static void read_ahead(struct loader *l, const struct readers *c, struct rest *r
         reader = next_reader(l, c, c->dealt, r, &stretch);
     } while (reader >= 0 && reader != c->peers.rank);
     if (reader >= 0)
-        read_piece(l, first_piece(stretch), l->ahead);
+        load_read_piece(l, first_piece(stretch), l->ahead);
 }
 
 static int load_stretch(struct loader *l, struct readers *c, int reader, struct range stretch,
@@ -123,7 +123,7 @@ static int load_stretch(struct loader *l, struct readers *c, int reader, struct 
         int early = several && mine && left.lo == stretch.lo;
         float *x = early ? l->ahead : e->piece;
         if (mine && !early)
-            read_piece(l, piece, x);
+            load_read_piece(l, piece, x);
         if (several &&
             world_peers_bcast(&c->peers, x, elems * (int64_t)sizeof *x, reader, &gone)) {
             l->err = gone;
@@ -367,8 +367,8 @@ int engine_whole_gather(struct engine *e, int unit, struct engine_whole *w, stru
     return gather_vector(e, unit, 0, (struct range){u->trained, u->elems}, w, err);
 }
 
-static int read_whole(void *whole, int unit, int state, struct range at, float *out,
-                      struct err *err)
+static int load_read_whole(void *whole, int unit, int state, struct range at, float *out,
+                           struct err *err)
 {
     const struct engine_whole *w = whole;
 
@@ -380,7 +380,7 @@ static int read_whole(void *whole, int unit, int state, struct range at, float *
 
 int engine_whole_load(struct engine *e, int unit, struct engine_whole *w, struct err *err)
 {
-    const struct engine_source source = {.read = read_whole, .arg = w};
+    const struct engine_source source = {.read = load_read_whole, .arg = w};
 
     return load_units(e, &source, unit, unit + 1, 1, err);
 }

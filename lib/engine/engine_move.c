@@ -14,7 +14,7 @@ static void record_asked(struct engine_move *m)
 }
 
 /* Whether that has ended; of a device that has failed everything has (dev.h). */
-static int has_ended(struct engine_move *m)
+static int move_has_ended(struct engine_move *m)
 {
     struct err kept;
 
@@ -45,7 +45,7 @@ static enum stream_state pack_source(void *arg, struct err *err)
                        m->src_elems);
         record_asked(m);
     }
-    return has_ended(m) ? STREAM_DONE : STREAM_IDLE;
+    return move_has_ended(m) ? STREAM_DONE : STREAM_IDLE;
 }
 
 /* The last one. */
@@ -62,7 +62,7 @@ static enum stream_state store_result(void *arg, struct err *err)
             k->op->convert(k, m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
         record_asked(m);
     }
-    if (m->dst_elems && !has_ended(m))
+    if (m->dst_elems && !move_has_ended(m))
         return STREAM_IDLE;
     if (m->end_s)
         *m->end_s = tick_now_s();

@@ -18,7 +18,7 @@ int64_t block8_bytes(int64_t n)
     return n + (n + ELEMS - 1) / ELEMS;
 }
 
-KERN_INLINE int32_t bits_of(float f)
+KERN_INLINE int32_t block8_bits_of(float f)
 {
     int32_t bits;
 
@@ -35,7 +35,7 @@ KERN_INLINE float float_of(int32_t bits)
 }
 
 /* 2^e, or NaN. */
-KERN_INLINE float scale_of(int e)
+KERN_INLINE float block8_scale_of(int e)
 {
     return float_of(e == NOT_FINITE ? 0x7fc00000 : (e + 127) << 23);
 }
@@ -46,7 +46,7 @@ KERN_INLINE int exponent_of(const float *v)
     int32_t most = 0;
 
     for (int i = 0; i < ELEMS; i++) {
-        int32_t bits = bits_of(v[i]) & INT32_MAX;
+        int32_t bits = block8_bits_of(v[i]) & INT32_MAX;
         most = bits > most ? bits : most;
     }
     int e = (most >> 23) - 127 - 6;
@@ -60,11 +60,11 @@ KERN_INLINE int exponent_of(const float *v)
 KERN_INLINE int block_encode(int8_t *code, const float *v)
 {
     int e = exponent_of(v), keep = e == NOT_FINITE ? 0 : -1;
-    float up = keep ? scale_of(-e) : 0;
+    float up = keep ? block8_scale_of(-e) : 0;
 
     code[0] = (int8_t)e;
     for (int i = 0; i < ELEMS; i++) {
-        int32_t q = bits_of(v[i] * up + 0x1.8p23f) - bits_of(0x1.8p23f);
+        int32_t q = block8_bits_of(v[i] * up + 0x1.8p23f) - block8_bits_of(0x1.8p23f);
         q = q > 127 ? 127 : q < -127 ? -127 : q;
         code[1 + i] = (int8_t)(q & keep);
     }
@@ -73,7 +73,7 @@ KERN_INLINE int block_encode(int8_t *code, const float *v)
 
 KERN_INLINE void block_residual(float *residual, const float *v, const int8_t *code, int e)
 {
-    float scale = e == NOT_FINITE ? 0 : scale_of(e);
+    float scale = e == NOT_FINITE ? 0 : block8_scale_of(e);
 
     for (int i = 0; i < ELEMS; i++) {
         float lost = v[i] - (float)code[1 + i] * scale;
@@ -111,7 +111,7 @@ KERN_INLINE void block_residual(float *residual, const float *v, const int8_t *c
                                           int64_t blocks)                                      \
     {                                                                                          \
         for (int64_t b = 0; b < blocks; b++, code += BYTES, to += ELEMS) {                     \
-            float scale = scale_of(code[0]);                                                   \
+            float scale = block8_scale_of(code[0]);                                            \
             for (int i = 0; i < ELEMS; i++)                                                    \
                 to[i] = SAVE((float)code[1 + i] * scale);                                      \
         }                                                                                      \
@@ -120,7 +120,7 @@ KERN_INLINE void block_residual(float *residual, const float *v, const int8_t *c
                                        int64_t blocks)                                         \
     {                                                                                          \
         for (int64_t b = 0; b < blocks; b++, code += BYTES, a += ELEMS, to += ELEMS) {         \
-            float scale = scale_of(code[0]);                                                   \
+            float scale = block8_scale_of(code[0]);                                            \
             _Pragma("GCC ivdep") for (int i = 0; i < ELEMS; i++)                               \
             {                                                                                  \
                 to[i] = SAVE(LOAD(a[i]) + (float)code[1 + i] * scale);                         \
@@ -131,8 +131,8 @@ KERN_INLINE void block_residual(float *residual, const float *v, const int8_t *c
 BLOCKS(f32, float, LOAD_F32, SAVE_F32)
 BLOCKS(bf16, uint16_t, LOAD_BF16, SAVE_BF16)
 
-static void encode(int8_t *code, const void *x, enum dtype type, float *residual,
-                   int64_t blocks)
+static void exec_block8_encode(int8_t *code, const void *x, enum dtype type, float *residual,
+                               int64_t blocks)
 {
     if (type == DTYPE_F32 && residual)
         feed_f32(code, x, residual, blocks);
@@ -165,13 +165,13 @@ void block8_encode(void *code, const void *x, enum dtype type, float *residual, 
     int8_t last[BYTES];
 
     assert(type == DTYPE_F32 || type == DTYPE_BF16);
-    encode(code, x, type, residual, blocks);
+    exec_block8_encode(code, x, type, residual, blocks);
     if (left == 0)
         return;
     memcpy(v, (const char *)x + (size_t)whole * size, left * size);
     if (residual)
         memcpy(r, residual + whole, left * sizeof *r);
-    encode(last, v, type, residual ? r : NULL, 1);
+    exec_block8_encode(last, v, type, residual ? r : NULL, 1);
     memcpy((int8_t *)code + blocks * BYTES, last, left + 1);
     if (residual)
         memcpy(residual + whole, r, left * sizeof *r);

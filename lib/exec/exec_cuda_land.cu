@@ -179,9 +179,9 @@ template <class BITS> struct alignas(16) pack {
 
 /* Elements [head, head + packs x 16 bytes) by packs, the others one by one. */
 template <class LAND>
-static __global__ void land(typename LAND::bits *to, const typename LAND::bits *base,
-                            const typename LAND::bits *arrived, int ranks, int64_t head,
-                            int64_t packs, int64_t n)
+static __global__ void cuda_land(typename LAND::bits *to, const typename LAND::bits *base,
+                                 const typename LAND::bits *arrived, int ranks, int64_t head,
+                                 int64_t packs, int64_t n)
 {
     typedef typename LAND::bits bits;
     const int each = 16 / sizeof(bits);
@@ -206,8 +206,8 @@ static __global__ void land(typename LAND::bits *to, const typename LAND::bits *
 enum { THREADS = 256, BLOCKS_MOST = 1024 }; /* enough to fill any GPU of today */
 
 template <class LAND>
-static int launch(void *stream, void *to, const void *base, const void *arrived, int ranks,
-                  int64_t n)
+static int cuda_land_launch(void *stream, void *to, const void *base, const void *arrived,
+                            int ranks, int64_t n)
 {
     typedef typename LAND::bits bits;
     uintptr_t off = (uintptr_t)to % 16;
@@ -223,7 +223,7 @@ static int launch(void *stream, void *to, const void *base, const void *arrived,
     blocks = blocks < BLOCKS_MOST ? blocks : (int64_t)BLOCKS_MOST;
     /* An error of a program's that loads us, or of NCCL's, would be taken for this kernel's. */
     (void)cudaGetLastError();
-    KERN_LAUNCH(land<LAND>, dim3((unsigned)blocks), dim3(THREADS), 0, stream, (bits *)to,
+    KERN_LAUNCH(cuda_land<LAND>, dim3((unsigned)blocks), dim3(THREADS), 0, stream, (bits *)to,
                 (const bits *)base, (const bits *)arrived, ranks, head, packs, n);
     return (int)cudaGetLastError();
 }
@@ -237,10 +237,10 @@ static int by_op(void *stream, void *to, const void *base, const void *arrived, 
     typedef landing<KIND, DTYPE_SUM> sum;
 
     if (op == DTYPE_MAX)
-        return launch<most>(stream, to, base, arrived, 0, n);
+        return cuda_land_launch<most>(stream, to, base, arrived, 0, n);
     if (op == DTYPE_MIN)
-        return launch<least>(stream, to, base, arrived, 0, n);
-    return launch<sum>(stream, to, base, arrived, ranks, n);
+        return cuda_land_launch<least>(stream, to, base, arrived, 0, n);
+    return cuda_land_launch<sum>(stream, to, base, arrived, ranks, n);
 }
 
 extern "C" int exec_cuda_land(void *stream, void *to, const void *base, const void *arrived,

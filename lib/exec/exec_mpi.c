@@ -30,7 +30,7 @@ enum {
         128 << 10 /* taken from peers of this host between two looks at the network */
 };
 
-static char *spot(const struct exec_mpi_handle *h, struct exec_spot s)
+static char *mpi_spot(const struct exec_mpi_handle *h, struct exec_spot s)
 {
     return h->base[s.where] + s.at;
 }
@@ -55,7 +55,7 @@ static int message_may_go(const struct exec_mpi_handle *h, const struct exec_que
     return 1;
 }
 
-static void finish(struct exec_mpi_handle *h, const struct exec_row *row)
+static void mpi_finish(struct exec_mpi_handle *h, const struct exec_row *row)
 {
     if (row->kind != EXEC_SEND) {
         exec_stage_wrote(h, row->to, row->bytes);
@@ -67,10 +67,11 @@ static void finish(struct exec_mpi_handle *h, const struct exec_row *row)
     h->finished++;
 }
 
-static void land(struct exec_mpi_handle *h, const struct exec_row *row, const void *arrived)
+static void mpi_land(struct exec_mpi_handle *h, const struct exec_row *row, const void *arrived)
 {
-    exec_row_land(&h->rows, row, spot(h, row->to), spot(h, row->base), arrived, h->residual);
-    finish(h, row);
+    exec_row_land(&h->rows, row, mpi_spot(h, row->to), mpi_spot(h, row->base), arrived,
+                  h->residual);
+    mpi_finish(h, row);
 }
 
 static int mpi_failed(struct err *err, int rc, int peer)
@@ -81,30 +82,30 @@ static int mpi_failed(struct err *err, int rc, int peer)
 }
 
 /* Where the bytes of a message to be sent are: in place, or packed or coded into a slot. */
-static const char *gather(struct exec_mpi_handle *h, struct exec_queue *q,
-                          const struct exec_message *m, char *slot)
+static const char *mpi_gather(struct exec_mpi_handle *h, struct exec_queue *q,
+                              const struct exec_message *m, char *slot)
 {
     char *to = slot;
 
     if (!m->packed)
-        return spot(h, exec_queue_row(h, q, m->first)->from);
+        return mpi_spot(h, exec_queue_row(h, q, m->first)->from);
     for (int i = 0; i < m->rows; i++) {
         const struct exec_row *row = exec_queue_row(h, q, m->first + i);
         if (row->coded)
-            exec_row_code(&h->rows, row, to, spot(h, row->from), h->residual);
+            exec_row_code(&h->rows, row, to, mpi_spot(h, row->from), h->residual);
         else
-            memcpy(to, spot(h, row->from), (size_t)row->bytes);
+            memcpy(to, mpi_spot(h, row->from), (size_t)row->bytes);
         to += row->wire_bytes;
     }
     return slot;
 }
 
-static void scatter(struct exec_mpi_handle *h, struct exec_queue *q,
-                    const struct exec_message *m, const char *arrived)
+static void mpi_scatter(struct exec_mpi_handle *h, struct exec_queue *q,
+                        const struct exec_message *m, const char *arrived)
 {
     for (int i = 0; i < m->rows; i++) {
         const struct exec_row *row = exec_queue_row(h, q, m->first + i);
-        land(h, row, arrived);
+        mpi_land(h, row, arrived);
         arrived += row->wire_bytes;
     }
 }
@@ -121,11 +122,11 @@ static int post(struct exec_mpi_handle *h, struct exec_queue *q, struct err *err
         if (q->kind == EXEC_SEND) {
             if (!message_may_go(h, q, m))
                 break;
-            rc = MPI_Isend(gather(h, q, m, slot), (int)m->bytes, MPI_BYTE, q->peer, q->tag,
+            rc = MPI_Isend(mpi_gather(h, q, m, slot), (int)m->bytes, MPI_BYTE, q->peer, q->tag,
                            h->comm, &q->request[at]);
         } else {
             int direct = !m->packed && message_may_go(h, q, m);
-            q->where[at] = direct ? spot(h, exec_queue_row(h, q, m->first)->to) : slot;
+            q->where[at] = direct ? mpi_spot(h, exec_queue_row(h, q, m->first)->to) : slot;
             rc = MPI_Irecv(q->where[at], (int)m->bytes, MPI_BYTE, q->peer, q->tag, h->comm,
                            &q->request[at]);
         }
@@ -147,9 +148,9 @@ static int pass_messages(struct exec_mpi_handle *h, struct exec_queue *q)
         const struct exec_message *m = &q->message[q->passed];
         if (q->kind == EXEC_SEND)
             for (int i = 0; i < m->rows; i++)
-                finish(h, exec_queue_row(h, q, m->first + i));
+                mpi_finish(h, exec_queue_row(h, q, m->first + i));
         else if (message_may_go(h, q, m))
-            scatter(h, q, m, q->where[q->passed % q->window]);
+            mpi_scatter(h, q, m, q->where[q->passed % q->window]);
         else
             break;
         q->passed++;
@@ -207,8 +208,8 @@ static int poll_eager_send(struct exec_mpi_handle *h, struct exec_queue *q)
     int first = q->passed;
     while (q->passed < q->count && may_go(h, exec_queue_row(h, q, q->passed))) {
         const struct exec_row *row = exec_queue_row(h, q, q->passed);
-        memcpy(exec_shared_space(h, q, q->passed), spot(h, row->from), (size_t)row->bytes);
-        finish(h, row);
+        memcpy(exec_shared_space(h, q, q->passed), mpi_spot(h, row->from), (size_t)row->bytes);
+        mpi_finish(h, row);
         q->passed++;
     }
     if (q->passed > first)
@@ -232,7 +233,7 @@ static int poll_shared_send(struct exec_mpi_handle *h, struct exec_queue *q)
         atomic_store_explicit(&pair->ready, start + q->posted, memory_order_release);
     int64_t done = atomic_load_explicit(&pair->done, memory_order_acquire) - start;
     while (q->passed < done) {
-        finish(h, exec_queue_row(h, q, q->passed));
+        mpi_finish(h, exec_queue_row(h, q, q->passed));
         q->passed++;
         moved = 1;
     }
@@ -253,7 +254,7 @@ static int poll_shared_recv(struct exec_mpi_handle *h, struct exec_queue *q, int
         if (!may_go(h, row))
             break;
         *budget -= row->bytes;
-        land(h, row, exec_shared_source(h, q, q->passed));
+        mpi_land(h, row, exec_shared_source(h, q, q->passed));
         q->passed++;
         atomic_store_explicit(&pair->done, start + q->passed, memory_order_release);
         moved = 1;
@@ -267,7 +268,7 @@ static int poll_local(struct exec_mpi_handle *h, struct exec_queue *q)
 
     while (q->passed < q->count && may_go(h, exec_queue_row(h, q, q->passed))) {
         const struct exec_row *row = exec_queue_row(h, q, q->passed++);
-        land(h, row, spot(h, row->from));
+        mpi_land(h, row, mpi_spot(h, row->from));
         moved = 1;
     }
     return moved;

@@ -30,18 +30,19 @@ void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t 
         (void)mpi_type;                                                                        \
         dtype_reduce(inout, inout, in, type, op, *n);                                          \
     }
-OWN_OP(sum_bf16, DTYPE_BF16, DTYPE_SUM)
-OWN_OP(max_bf16, DTYPE_BF16, DTYPE_MAX)
-OWN_OP(min_bf16, DTYPE_BF16, DTYPE_MIN)
-OWN_OP(sum_f16, DTYPE_F16, DTYPE_SUM)
-OWN_OP(max_f16, DTYPE_F16, DTYPE_MAX)
-OWN_OP(min_f16, DTYPE_F16, DTYPE_MIN)
+OWN_OP(mpi_native_sum_bf16, DTYPE_BF16, DTYPE_SUM)
+OWN_OP(mpi_native_max_bf16, DTYPE_BF16, DTYPE_MAX)
+OWN_OP(mpi_native_min_bf16, DTYPE_BF16, DTYPE_MIN)
+OWN_OP(mpi_native_sum_f16, DTYPE_F16, DTYPE_SUM)
+OWN_OP(mpi_native_max_f16, DTYPE_F16, DTYPE_MAX)
+OWN_OP(mpi_native_min_f16, DTYPE_F16, DTYPE_MIN)
 
 int exec_native_open(struct exec_native **out, struct world *world,
                      const struct exec_native_spec *spec, struct err *err)
 {
     static MPI_User_function *const of[2][DTYPE_OPS] = {
-        {sum_bf16, max_bf16, min_bf16, sum_bf16}, {sum_f16, max_f16, min_f16, sum_f16}};
+        {mpi_native_sum_bf16, mpi_native_max_bf16, mpi_native_min_bf16, mpi_native_sum_bf16},
+        {mpi_native_sum_f16, mpi_native_max_f16, mpi_native_min_f16, mpi_native_sum_f16}};
     /* An average is a sum so far. */
     const MPI_Op ops[DTYPE_OPS] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_SUM};
     enum dtype type = spec->type;
@@ -97,7 +98,7 @@ void exec_native_close(struct exec_native *n)
     mem_free(n);
 }
 
-static int run(struct exec_native *n, const void *in, void *out)
+static int mpi_native_run(struct exec_native *n, const void *in, void *out)
 {
     MPI_Comm comm = n->world->mpi->data;
     int mine = n->count[n->world->rank], root = n->spec.root;
@@ -125,7 +126,7 @@ int exec_native_run(struct exec_native *n, const void *in, void *out, struct err
 
     world_enter(n->world);
     world_call_begin(n->world, "a collective of MPI's");
-    int rc = run(n, in, out);
+    int rc = mpi_native_run(n, in, out);
     world_call_end(n->world);
     world_leave(n->world);
     if (rc != MPI_SUCCESS)

@@ -67,7 +67,7 @@ static struct exec_spot near_end(const struct exec_row *row)
     return row->kind == EXEC_SEND ? row->from : row->to;
 }
 
-static void make_messages(struct exec_mpi_handle *h, struct exec_queue *q)
+static void mpi_queues_make_messages(struct exec_mpi_handle *h, struct exec_queue *q)
 {
     struct exec_message *m = NULL;
 
@@ -96,7 +96,7 @@ static void make_messages(struct exec_mpi_handle *h, struct exec_queue *q)
  * wide ones were through early, and what the wide ones then sent alone came late (all-reduce
  * on [4,4,3]).
  */
-static int window_of(const struct exec_mpi_handle *h, const struct exec_queue *q)
+static int mpi_queues_window_of(const struct exec_mpi_handle *h, const struct exec_queue *q)
 {
     int64_t chunk = h->rows.most_bytes;
 
@@ -136,8 +136,8 @@ int exec_queues_windows(struct exec_mpi_handle *h, struct err *err)
         struct exec_queue *q = &h->queue[i];
         if (q->pair || q->kind == EXEC_LOCAL)
             continue;
-        make_messages(h, q);
-        q->window = window_of(h, q);
+        mpi_queues_make_messages(h, q);
+        q->window = mpi_queues_window_of(h, q);
         h->requests += q->window;
     }
     h->request = mem_new((size_t)h->requests, sizeof *h->request);

@@ -140,8 +140,8 @@ static int hears_soon(struct exec_nccl *x, struct err *err)
     return 0;
 }
 
-static int refused(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const char *call,
-                   const char *place, struct err *err)
+static int nccl_refused(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const char *call,
+                        const char *place, struct err *err)
 {
     const char *more = rc == ncclInProgress ? NULL : ncclGetLastError(comm);
     int peer = rc == ncclRemoteError || rc == ncclSystemError;
@@ -184,7 +184,7 @@ int exec_nccl_drain(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const
     va_start(ap, place);
     vsnprintf(where, sizeof where, place, ap);
     va_end(ap);
-    return refused(x, comm, rc, call, where, err);
+    return nccl_refused(x, comm, rc, call, where, err);
 }
 
 int exec_nccl_healthy(struct exec_nccl *x, struct err *err)
@@ -201,7 +201,7 @@ int exec_nccl_healthy(struct exec_nccl *x, struct err *err)
         if (rc == ncclSuccess || rc == ncclInProgress)
             continue;
         snprintf(where, sizeof where, "in a run, track %d", t);
-        return refused(x, x->track[t].comm, rc, "ncclCommGetAsyncError", where, err);
+        return nccl_refused(x, x->track[t].comm, rc, "ncclCommGetAsyncError", where, err);
     }
     return 0;
 }
@@ -244,7 +244,8 @@ static int make_comms(struct exec_nccl *x, const struct exec_nccl_options *o, st
     if (o->share(o->arg, &name, (int)sizeof name, 0, err))
         return exec_nccl_fail(x, err);
     if (name.rc != ncclSuccess)
-        return refused(x, NULL, (ncclResult_t)name.rc, "ncclGetUniqueId", "at rank 0", err);
+        return nccl_refused(x, NULL, (ncclResult_t)name.rc, "ncclGetUniqueId", "at rank 0",
+                            err);
     ncclResult_t rc = ncclCommInitRankConfig(comm, x->ranks, name.id, x->rank, &config);
     if (exec_nccl_drain(x, *comm, rc, "ncclCommInitRankConfig", err, "for track 0"))
         return -1;
@@ -338,7 +339,7 @@ int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, st
 }
 
 /* In good order: what the others still want of this rank is done first. */
-static void close_comm(struct exec_nccl *x, struct exec_track *t)
+static void nccl_close_comm(struct exec_nccl *x, struct exec_track *t)
 {
     struct err ignored;
 
@@ -363,7 +364,7 @@ void exec_nccl_close(struct exec_nccl *x)
             if (x->track[t].queue[i] && device_sync(x->track[t].queue[i], &err))
                 exec_nccl_fail(x, &err);
     for (int t = x->tracks - 1; t >= 0; t--)
-        close_comm(x, &x->track[t]);
+        nccl_close_comm(x, &x->track[t]);
     for (int t = 0; t < x->tracks; t++) {
         device_queue_close(x->track[t].queue[0]);
         device_queue_close(x->track[t].queue[1]);
@@ -391,17 +392,17 @@ void exec_nccl_abort(struct exec_nccl *x)
 
 /* ---- in a world ---- */
 
-static int share(void *arg, void *bytes, int n, int root, struct err *err)
+static int nccl_share(void *arg, void *bytes, int n, int root, struct err *err)
 {
     return world_bcast(arg, bytes, n, root, err);
 }
 
-static void tell(void *arg, const struct err *err)
+static void nccl_tell(void *arg, const struct err *err)
 {
     world_alarm(arg, err);
 }
 
-static int hear(void *arg, struct err *err)
+static int nccl_hear(void *arg, struct err *err)
 {
     return world_alarmed(arg, err);
 }
@@ -414,9 +415,9 @@ int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct dev
                                   .ranks = world->ranks,
                                   .deadline_s = WORLD_SLOW * world->deadline_s,
                                   .bytes = bytes,
-                                  .share = share,
-                                  .tell = tell,
-                                  .hear = hear,
+                                  .share = nccl_share,
+                                  .tell = nccl_tell,
+                                  .hear = nccl_hear,
                                   .arg = world};
     struct exec_nccl *x = NULL;
 

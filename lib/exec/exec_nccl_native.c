@@ -157,8 +157,8 @@ static ncclResult_t flat(struct exec_nccl_native *n, const void *in, void *out,
  * Inside the group: a reduction to, or a broadcast from, each member, of its I shard, elements
  * elems j / m to elems (j + 1) / m: a union of segments of the layout.
  */
-static ncclResult_t inside(struct exec_nccl_native *n, const char *in, char *out, int reduce,
-                           cudaStream_t stream)
+static ncclResult_t nccl_native_inside(struct exec_nccl_native *n, const char *in, char *out,
+                                       int reduce, cudaStream_t stream)
 {
     const struct groups *g = &n->layout.groups;
     int k = g->group_of[n->x->rank];
@@ -181,8 +181,8 @@ static ncclResult_t inside(struct exec_nccl_native *n, const char *in, char *out
     return rc == ncclSuccess ? end : rc;
 }
 
-static int settle(struct exec_nccl_native *n, ncclComm_t comm, ncclResult_t rc,
-                  const char *call, struct err *err)
+static int nccl_native_drain(struct exec_nccl_native *n, ncclComm_t comm, ncclResult_t rc,
+                             const char *call, struct err *err)
 {
     return exec_nccl_drain(n->x, comm, rc, call, err, "of NCCL's own collectives");
 }
@@ -193,7 +193,8 @@ static int two_levels(struct exec_nccl_native *n, const char *in, char *out,
     const struct layout *l = &n->layout;
     int64_t size = dtype_bytes(n->spec.type);
 
-    if (settle(n, n->inside, inside(n, in, out, 1, stream), "ncclReduce", err))
+    if (nccl_native_drain(n, n->inside, nccl_native_inside(n, in, out, 1, stream), "ncclReduce",
+                          err))
         return -1;
     for (int e = 0; e < l->segments; e++) {
         int64_t lo = layout_cut(l, n->spec.elems, e, 0, 1);
@@ -203,10 +204,11 @@ static int two_levels(struct exec_nccl_native *n, const char *in, char *out,
             continue;
         ncclResult_t rc =
             ncclAllReduce(at, at, (size_t)(hi - lo), n->type, n->op, n->rail[e], stream);
-        if (settle(n, n->rail[e], rc, "ncclAllReduce", err))
+        if (nccl_native_drain(n, n->rail[e], rc, "ncclAllReduce", err))
             return -1;
     }
-    return settle(n, n->inside, inside(n, out, out, 0, stream), "ncclBroadcast", err);
+    return nccl_native_drain(n, n->inside, nccl_native_inside(n, out, out, 0, stream),
+                             "ncclBroadcast", err);
 }
 
 int exec_nccl_native_run(struct exec_nccl_native *n, const void *in, void *out, struct err *err)
@@ -219,7 +221,7 @@ int exec_nccl_native_run(struct exec_nccl_native *n, const void *in, void *out, 
     if (n->is_two_level) {
         if (two_levels(n, in, out, stream, err))
             return -1;
-    } else if (settle(n, n->all, flat(n, in, out, stream), "a collective", err)) {
+    } else if (nccl_native_drain(n, n->all, flat(n, in, out, stream), "a collective", err)) {
         return -1;
     }
     device_record(x->door, n->end);

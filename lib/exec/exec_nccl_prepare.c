@@ -6,7 +6,7 @@
 #include "exec/exec_nccl_inside.h"
 
 /* Rows that talk on a track for the first time: one byte each way, in one group. */
-static int meet(struct exec_nccl_handle *h, int track, struct err *err)
+static int nccl_open_track(struct exec_nccl_handle *h, int track, struct err *err)
 {
     struct exec_nccl *x = h->x;
     struct exec_track *t = &x->track[track];
@@ -34,13 +34,13 @@ static int meet(struct exec_nccl_handle *h, int track, struct err *err)
                            "at the first message on track %d, with rank %d", track, peer);
 }
 
-static int meet_all(struct exec_nccl_handle *h, struct err *err)
+static int nccl_open_tracks(struct exec_nccl_handle *h, struct err *err)
 {
     struct exec_nccl *x = h->x;
 
     /* All tracks are asked before one is waited for: the others come to each in this order. */
     for (int t = 0; t < x->tracks; t++)
-        if (meet(h, t, err))
+        if (nccl_open_track(h, t, err))
             return -1;
     for (int t = 0; t < x->tracks; t++) {
         device_record(x->track[t].queue[TURN_MOVES], x->met);
@@ -82,7 +82,7 @@ static int make_events(struct exec_nccl_handle *h, struct err *err)
     return device_event_open(h->x->device, &h->end, err);
 }
 
-static int prepare(struct exec_nccl_handle *h, struct err *err)
+static int nccl_prepare(struct exec_nccl_handle *h, struct err *err)
 {
     struct exec_nccl *x = h->x;
 
@@ -96,7 +96,7 @@ static int prepare(struct exec_nccl_handle *h, struct err *err)
     turns_init(&h->turns, &h->rows, x->tracks);
     if (make_events(h, err))
         return exec_nccl_fail(x, err);
-    return make_scratch(x, h->turns.scratch_bytes, err) || meet_all(h, err) ? -1 : 0;
+    return make_scratch(x, h->turns.scratch_bytes, err) || nccl_open_tracks(h, err) ? -1 : 0;
 }
 
 int exec_nccl_prepare(struct exec_nccl *x, struct exec_rows *rows,
@@ -107,7 +107,7 @@ int exec_nccl_prepare(struct exec_nccl *x, struct exec_rows *rows,
     h->x = x;
     h->rows = *rows;
     *rows = (struct exec_rows){0};
-    if (prepare(h, err)) {
+    if (nccl_prepare(h, err)) {
         exec_nccl_free(h);
         return -1;
     }

@@ -17,7 +17,7 @@
 #include "dev/dev_inside.h"
 #include "exec/exec_cuda_land.h"
 
-static char *spot(const struct exec_nccl_handle *h, struct exec_spot s)
+static char *nccl_run_spot(const struct exec_nccl_handle *h, struct exec_spot s)
 {
     return h->base[s.where] + s.at;
 }
@@ -27,19 +27,19 @@ static int adds(const struct exec_row *row)
     return row->kind == EXEC_RECV && row->op == SCHEDULE_ADD;
 }
 
-static const struct exec_row *row_of(const struct exec_nccl_handle *h, int at)
+static const struct exec_row *nccl_run_row_of(const struct exec_nccl_handle *h, int at)
 {
     return &h->rows.row[h->turns.order[at]];
 }
 
-static void wait_for(const struct exec_nccl_handle *h, struct device_queue *queue,
-                     const struct turn_point *p)
+static void nccl_run_wait_for(const struct exec_nccl_handle *h, struct device_queue *queue,
+                              const struct turn_point *p)
 {
     for (int i = p->wait; i < p->wait + p->waits; i++)
         device_wait(queue, h->done[h->turns.wait[i]]);
 }
 
-static int move(struct exec_nccl_handle *h, int turn, struct err *err)
+static int nccl_run_move(struct exec_nccl_handle *h, int turn, struct err *err)
 {
     const struct turn *t = &h->turns.turn[turn];
     struct exec_nccl *x = h->x;
@@ -49,18 +49,18 @@ static int move(struct exec_nccl_handle *h, int turn, struct err *err)
     const char *call = "ncclGroupStart";
     int peer = -1;
 
-    wait_for(h, queue, &t->point[TURN_MOVES]);
+    nccl_run_wait_for(h, queue, &t->point[TURN_MOVES]);
     ncclResult_t rc = ncclGroupStart(), end;
     for (int i = t->first; rc == ncclSuccess && i < t->first + t->count; i++) {
-        const struct exec_row *row = row_of(h, i);
+        const struct exec_row *row = nccl_run_row_of(h, i);
         size_t bytes = (size_t)row->bytes;
         peer = row->peer;
         if (row->kind == EXEC_SEND) {
             call = "ncclSend";
-            rc = ncclSend(spot(h, row->from), bytes, ncclUint8, peer, comm, stream);
+            rc = ncclSend(nccl_run_spot(h, row->from), bytes, ncclUint8, peer, comm, stream);
         } else if (row->kind == EXEC_RECV) {
             char *to = adds(row) ? h->base[EXEC_SCRATCH] + h->turns.slot_at[h->turns.order[i]]
-                                 : spot(h, row->to);
+                                 : nccl_run_spot(h, row->to);
             call = "ncclRecv";
             rc = ncclRecv(to, bytes, ncclUint8, peer, comm, stream);
         }
@@ -81,22 +81,22 @@ static int move(struct exec_nccl_handle *h, int turn, struct err *err)
 static int land_row(struct exec_nccl_handle *h, struct device_queue *queue, int at,
                     struct err *err)
 {
-    const struct exec_row *row = row_of(h, at);
+    const struct exec_row *row = nccl_run_row_of(h, at);
     const struct exec_rows *r = &h->rows;
     int64_t n = row->bytes / dtype_bytes(r->type);
     char where[48];
     const char *arrived = row->kind == EXEC_LOCAL
-                              ? spot(h, row->from)
+                              ? nccl_run_spot(h, row->from)
                               : h->base[EXEC_SCRATCH] + h->turns.slot_at[h->turns.order[at]];
 
     if (row->op == SCHEDULE_COPY) {
-        if (spot(h, row->to) != arrived)
-            device_copy(queue, spot(h, row->to), arrived, row->bytes);
+        if (nccl_run_spot(h, row->to) != arrived)
+            device_copy(queue, nccl_run_spot(h, row->to), arrived, row->bytes);
         return 0;
     }
     int ranks = row->complete && r->redop == DTYPE_AVG ? r->ranks : 0;
-    int rc = exec_cuda_land(device_stream(queue), spot(h, row->to), spot(h, row->base), arrived,
-                            r->type, r->redop, ranks, n);
+    int rc = exec_cuda_land(device_stream(queue), nccl_run_spot(h, row->to),
+                            nccl_run_spot(h, row->base), arrived, r->type, r->redop, ranks, n);
     if (rc == 0)
         return 0;
     snprintf(where, sizeof where, "the kernel that adds in step %d", row->step);
@@ -105,14 +105,14 @@ static int land_row(struct exec_nccl_handle *h, struct device_queue *queue, int 
     return exec_nccl_fail(h->x, err);
 }
 
-static int land(struct exec_nccl_handle *h, int turn, struct err *err)
+static int nccl_run_land(struct exec_nccl_handle *h, int turn, struct err *err)
 {
     const struct turn *t = &h->turns.turn[turn];
     struct device_queue *queue = h->x->track[t->track].queue[TURN_LANDS];
 
-    wait_for(h, queue, &t->point[TURN_LANDS]);
+    nccl_run_wait_for(h, queue, &t->point[TURN_LANDS]);
     for (int i = t->first; i < t->first + t->count; i++) {
-        const struct exec_row *row = row_of(h, i);
+        const struct exec_row *row = nccl_run_row_of(h, i);
         if ((turn_lands(row)) && land_row(h, queue, i, err))
             return -1;
     }
@@ -121,7 +121,7 @@ static int land(struct exec_nccl_handle *h, int turn, struct err *err)
 }
 
 /* The device has failed: where that was seen. */
-static int lost(struct exec_nccl_handle *h, int turn, struct err *err)
+static int nccl_run_lost(struct exec_nccl_handle *h, int turn, struct err *err)
 {
     const struct turn *t = &h->turns.turn[turn];
 
@@ -172,12 +172,12 @@ static int issue(struct exec_nccl_handle *h, struct err *err)
         if (h->issued >= EXEC_AHEAD) {
             int rc = through(h, h->issued - EXEC_AHEAD, err);
             if (rc < 0)
-                return lost(h, h->issued - EXEC_AHEAD, err);
+                return nccl_run_lost(h, h->issued - EXEC_AHEAD, err);
             if (rc == 0)
                 return moved;
         }
-        if ((t->point[TURN_MOVES].there && move(h, h->issued, err)) ||
-            (t->point[TURN_LANDS].there && land(h, h->issued, err)))
+        if ((t->point[TURN_MOVES].there && nccl_run_move(h, h->issued, err)) ||
+            (t->point[TURN_LANDS].there && nccl_run_land(h, h->issued, err)))
             return -1;
     }
     for (int q = 0; q < 2 * x->tracks; q++)
@@ -225,7 +225,7 @@ static int watch(struct exec_nccl_handle *h, struct err *err)
             const struct turn *t = &h->turns.turn[h->watch[q] / 2];
             int done = device_done(h->done[h->watch[q]], err);
             if (done < 0)
-                return lost(h, h->watch[q] / 2, err);
+                return nccl_run_lost(h, h->watch[q] / 2, err);
             if (done == 0)
                 break;
             h->arrived_bytes += q % 2 == TURN_MOVES ? t->in_bytes : 0;

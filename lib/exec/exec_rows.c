@@ -70,8 +70,8 @@ static int current(struct exec_rows *r, struct counts *n, int slot, struct exec_
     return 0;
 }
 
-static int add_row(struct exec_rows *r, const struct schedule_row *row, int rank,
-                   struct counts *n, struct err *err)
+static int rows_add_row(struct exec_rows *r, const struct schedule_row *row, int rank,
+                        struct counts *n, struct err *err)
 {
     enum exec_kind kind = row->src != rank   ? EXEC_RECV
                           : row->dst != rank ? EXEC_SEND
@@ -142,7 +142,7 @@ static void mark_complete(struct exec_rows *r, const struct schedule *s)
     mem_free(later);
 }
 
-static int sums(const struct schedule *s)
+static int rows_sums(const struct schedule *s)
 {
     return (s->phases & SCHEDULE_REDUCE_SCATTER) != 0;
 }
@@ -174,7 +174,7 @@ static int check_code(const struct exec_places *p, const struct schedule *s, str
     if (p->type != DTYPE_F32 && p->type != DTYPE_BF16)
         return err_set(err, ERR_INPUT, "a code of %s, expected f32 or bf16",
                        dtype_name(p->type));
-    if (sums(s) && p->redop != DTYPE_SUM && p->redop != DTYPE_AVG)
+    if (rows_sums(s) && p->redop != DTYPE_SUM && p->redop != DTYPE_AVG)
         return err_set(err, ERR_INPUT, "a coded %s, expected a sum or an average",
                        dtype_op_name(p->redop));
     return 0;
@@ -217,12 +217,12 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
         for (; n.barriers < s->barriers && row->step >= s->barrier[n.barriers]; n.barriers++)
             n.after = new.rows;
         if ((row->src == rank || row->dst == rank) && elems_of(&n, row->chunk))
-            rc = add_row(&new, row, rank, &n, err);
+            rc = rows_add_row(&new, row, rank, &n, err);
     }
     mark_complete(&new, s);
     if (coded)
         mark_coded(&new, s, rank);
-    if (coded && !sums(s)) {
+    if (coded && !rows_sums(s)) {
         new.span = mem_new((size_t)p->chunks, sizeof *new.span);
         for (int c = 0; c < p->chunks; c++) {
             if (p->elems[c] == 0 || (p->in_at[c] < 0 && p->out_at[c] < 0))
@@ -260,8 +260,8 @@ void exec_rows_round(const struct exec_rows *r, enum exec_where where, void *buf
     }
 }
 
-static void add(const struct exec_rows *r, void *to, const void *base, const void *arrived,
-                int64_t n)
+static void rows_add(const struct exec_rows *r, void *to, const void *base, const void *arrived,
+                     int64_t n)
 {
     if (!r->combine) {
         dtype_reduce(to, base, arrived, r->type, r->redop, n);
@@ -272,7 +272,7 @@ static void add(const struct exec_rows *r, void *to, const void *base, const voi
     r->combine(to, arrived, n, r->combine_arg);
 }
 
-static float *kept(const struct exec_row *row, float *residual)
+static float *rows_kept(const struct exec_row *row, float *residual)
 {
     return residual && row->residual >= 0 ? residual + row->residual : NULL;
 }
@@ -280,7 +280,7 @@ static float *kept(const struct exec_row *row, float *residual)
 void exec_row_code(const struct exec_rows *r, const struct exec_row *row, void *code,
                    const void *from, float *residual)
 {
-    block8_encode(code, from, r->type, kept(row, residual), row->bytes / r->elem_bytes);
+    block8_encode(code, from, r->type, rows_kept(row, residual), row->bytes / r->elem_bytes);
 }
 
 void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *to,
@@ -293,13 +293,13 @@ void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *
     else if (row->coded)
         block8_decode(to, r->type, arrived, n);
     else if (row->op == SCHEDULE_ADD)
-        add(r, to, base, arrived, n);
+        rows_add(r, to, base, arrived, n);
     else if (to != arrived)
         memcpy(to, arrived, (size_t)row->bytes);
     if (row->complete && r->redop == DTYPE_AVG)
         dtype_scale(to, r->type, r->ranks, n);
     if (row->rounded)
-        block8_round(to, r->type, kept(row, residual), n);
+        block8_round(to, r->type, rows_kept(row, residual), n);
 }
 
 void exec_rows_release(struct exec_rows *r)

@@ -143,7 +143,7 @@ struct seen {
     int again;
 };
 
-static int by_key(const void *a, const void *b)
+static int analysis_by_key(const void *a, const void *b)
 {
     const struct seen *x = a, *y = b;
 
@@ -174,7 +174,7 @@ static struct seen *collect_pairs(struct health_analysis *l, int *n)
                                      100 * s->value / fmin(out, in), s->value, s->again};
     }
     if (*n)
-        qsort(seen, (size_t)*n, sizeof *seen, by_key);
+        qsort(seen, (size_t)*n, sizeof *seen, analysis_by_key);
     mem_free(level);
     return seen;
 }

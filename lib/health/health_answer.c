@@ -91,9 +91,9 @@ int health_report(const struct health_data *d, struct health_verdict *v,
 }
 
 /* A baseline, on `out` or in a file; or a new one for the one that there is, and a verdict. */
-static int learn(const struct health_data *d, struct health_verdict *v,
-                 const struct health_options *o, FILE *out, enum health_state *state,
-                 struct err *err)
+static int answer_learn(const struct health_data *d, struct health_verdict *v,
+                        const struct health_options *o, FILE *out, enum health_state *state,
+                        struct err *err)
 {
     if (v->findings)
         return err_set(err, ERR_MISMATCH, "no baseline is %s from a faulty fabric: %s",
@@ -128,7 +128,7 @@ int health_answer(const struct health_data *d, const struct health_options *o, F
     else if (rc == 0)
         rc = health_judge(d, &rules, &v, err);
     if (rc == 0)
-        rc = (learns ? learn : health_report)(d, &v, o, out, state, err);
+        rc = (learns ? answer_learn : health_report)(d, &v, o, out, state, err);
     health_verdict_release(&v);
     health_baseline_release(&b);
     return rc;

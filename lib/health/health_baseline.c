@@ -66,7 +66,7 @@ static const struct health_kind kinds[] = {{.key = "path",
                                             .unique = 1},
                                            {0}};
 
-static const char *check_whole(void *whole, const char **key)
+static const char *baseline_check_whole(void *whole, const char **key)
 {
     const struct health_baseline *b = whole;
 
@@ -74,7 +74,7 @@ static const char *check_whole(void *whole, const char **key)
     return b->hosts && b->paths.count ? NULL : "is empty";
 }
 
-static void release(void *whole)
+static void baseline_release(void *whole)
 {
     health_baseline_release(whole);
 }
@@ -85,8 +85,8 @@ const struct health_store health_baseline_store = {.format = "paro-baseline/2",
                                                    .head = head,
                                                    .kind = kinds,
                                                    .size = sizeof(B),
-                                                   .check = check_whole,
-                                                   .release = release};
+                                                   .check = baseline_check_whole,
+                                                   .release = baseline_release};
 
 void health_baseline_release(struct health_baseline *b)
 {
@@ -97,7 +97,7 @@ void health_baseline_release(struct health_baseline *b)
 
 /* ---- hosts by name ---- */
 
-static int by_host(const void *a, const void *b)
+static int baseline_by_host(const void *a, const void *b)
 {
     return strcmp((*(const struct health_expected *const *)a)->host,
                   (*(const struct health_expected *const *)b)->host);
@@ -112,11 +112,11 @@ int *health_baseline_places(const struct health_baseline *b, const struct health
 
     for (int k = 0; k < b->hosts; k++)
         sorted[k] = &b->port[k];
-    qsort(sorted, (size_t)b->hosts, sizeof *sorted, by_host);
+    qsort(sorted, (size_t)b->hosts, sizeof *sorted, baseline_by_host);
     for (int k = 0; k < d->hosts; k++) {
         memcpy(wanted.host, d->host[k].name, sizeof wanted.host);
         const struct health_expected *const *found =
-            bsearch(&key, sorted, (size_t)b->hosts, sizeof *sorted, by_host);
+            bsearch(&key, sorted, (size_t)b->hosts, sizeof *sorted, baseline_by_host);
         place[k] = found ? (int)(*found - b->port) : -1;
     }
     mem_free(sorted);

@@ -19,7 +19,8 @@ enum {
     GATHER_LEAST = 4096 /* bytes from each rank */
 };
 
-/* Runs that so many rounds come to: most of them once more, to open connections; two to size. */
+/* Runs that so many rounds come to: most of them once more, to open connections; two to size.
+   */
 #define RUNS(rounds) (2 * (int64_t)(rounds) + 2)
 /* And with those of the confirmation, and one for all hosts at once. */
 #define ALL_RUNS(rounds) (RUNS(rounds) + 2 * HEALTH_AGAIN + 1)
@@ -43,7 +44,7 @@ struct round_report { /* a rank's report of a round */
     int over; /* rank 0's counts: the time is over */
 };
 
-static const struct groups *hosts_of(const struct health_campaign *t)
+static const struct groups *campaign_hosts_of(const struct health_campaign *t)
 {
     return &t->world->groups;
 }
@@ -90,7 +91,8 @@ static int least_members(const struct groups *g, int first, int count)
 static int64_t gather_bytes(const struct health_campaign *t, int first, int count,
                             int64_t bytes)
 {
-    int64_t each = bytes / ((int64_t)(count - 1) * least_members(hosts_of(t), first, count));
+    int64_t each =
+        bytes / ((int64_t)(count - 1) * least_members(campaign_hosts_of(t), first, count));
 
     return each < GATHER_LEAST ? GATHER_LEAST : each;
 }
@@ -103,7 +105,7 @@ static int64_t ring_bytes(const struct health_campaign *t)
 {
     int levels = 1;
 
-    for (int hosts = hosts_of(t)->count; hosts >= 4; hosts = (hosts + 1) / 2)
+    for (int hosts = campaign_hosts_of(t)->count; hosts >= 4; hosts = (hosts + 1) / 2)
         levels++;
     int64_t each = t->left / ((int64_t)GATHERS * HEALTH_COLLECTIVE_RUNS * levels);
     return each < t->bytes ? each : t->bytes;
@@ -164,7 +166,7 @@ void health_campaign_close(struct health_campaign *t)
 /* The round's number, made ready if it is new. */
 static int ready_round(struct health_campaign *t, const int *dst, int *number, struct err *err)
 {
-    const struct groups *g = hosts_of(t);
+    const struct groups *g = campaign_hosts_of(t);
     const size_t bytes = (size_t)g->count * sizeof *dst;
     struct health_round new = {.fresh = 1};
 
@@ -189,14 +191,14 @@ static void enter_gpus(struct health_campaign *t, const struct round_report *all
 {
     for (int i = 0; i < t->data->gpus.count; i++)
         for (int way = 0; way < 2; way++)
-            t->data->gpus.at[i].wrong[way] += all[hosts_of(t)->rank[i]].gpu_wrong[way];
+            t->data->gpus.at[i].wrong[way] += all[campaign_hosts_of(t)->rank[i]].gpu_wrong[way];
 }
 
 /* Into a host, beyond those that were wrong when the other one sent them. */
 static void enter_wrong(struct health_campaign *t, const struct round_report *all, int src,
                         int dst)
 {
-    const struct groups *g = hosts_of(t);
+    const struct groups *g = campaign_hosts_of(t);
     int64_t words = 0;
 
     for (int j = 0; j < g->members[dst]; j++)
@@ -207,10 +209,10 @@ static void enter_wrong(struct health_campaign *t, const struct round_report *al
         health_data_add_wrong(t->data, src, dst, words);
 }
 
-static void enter(struct health_campaign *t, const struct health_round *round,
-                  enum health_stage stage, const struct round_report *all, int counts)
+static void campaign_enter(struct health_campaign *t, const struct health_round *round,
+                           enum health_stage stage, const struct round_report *all, int counts)
 {
-    const struct groups *g = hosts_of(t);
+    const struct groups *g = campaign_hosts_of(t);
     int *from = mem_new((size_t)g->count, sizeof *from);
 
     for (int k = 0; k < g->count; k++)
@@ -239,8 +241,8 @@ static void enter(struct health_campaign *t, const struct health_round *round,
 }
 
 /* One round, and every rank's report of it. */
-static int run(struct health_campaign *t, struct probe_round *r, struct round_report *all,
-               struct err *err)
+static int campaign_run(struct health_campaign *t, struct probe_round *r,
+                        struct round_report *all, struct err *err)
 {
     struct probe_result got = {0};
     int rc = probe_run(&t->probe, r, &got, err);
@@ -257,10 +259,10 @@ static int run(struct health_campaign *t, struct probe_round *r, struct round_re
     return rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
 }
 
-static int run_round(struct health_campaign *t, int number, enum health_stage stage, int counts,
-                     struct err *err)
+static int campaign_run_round(struct health_campaign *t, int number, enum health_stage stage,
+                              int counts, struct err *err)
 {
-    const struct groups *g = hosts_of(t);
+    const struct groups *g = campaign_hosts_of(t);
     struct health_round *round = &t->round[number];
 
     if (t->bytes > t->left) { /* the same on all ranks: a port would carry more than it may */
@@ -269,11 +271,11 @@ static int run_round(struct health_campaign *t, int number, enum health_stage st
     }
     t->left -= t->left < INT64_MAX ? t->bytes : 0;
     struct round_report *all = mem_new((size_t)t->world->ranks, sizeof *all);
-    int rc = run(t, &round->round, all, err);
+    int rc = campaign_run(t, &round->round, all, err);
     if (rc == 0) {
         round->fresh = 0;
         t->over = all[0].over;
-        enter(t, round, stage, all, counts);
+        campaign_enter(t, round, stage, all, counts);
         t->ran += counts;
     } else if (err->code == ERR_PEER &&
                exec_mpi_arrived(round->round.exec) < round->round.in_bytes) {
@@ -294,12 +296,12 @@ int health_campaign_rounds(struct health_campaign *t, const struct health_plan *
     for (int i = 0; rc == 0 && i < plan->rounds && !t->over; i++) {
         rc = went(t, ready_round(t, plan->dst + (int64_t)i * plan->hosts, &number, err), err);
         if (rc == 0 && !t->over && t->round[number].fresh) {
-            rc = run_round(t, number, plan->stage, 0, err);
+            rc = campaign_run_round(t, number, plan->stage, 0, err);
             if (t->ran == 0) /* drop what was seen while connections opened */
                 health_kernel_forget(&t->kernel);
         }
         if (rc == 0 && !t->over)
-            rc = run_round(t, number, plan->stage, 1, err);
+            rc = campaign_run_round(t, number, plan->stage, 1, err);
         if (plan->stage == HEALTH_ROUNDS)
             t->data->rounds = t->ran;
     }
@@ -310,7 +312,7 @@ int health_campaign_rounds(struct health_campaign *t, const struct health_plan *
 
 int health_campaign_latency(struct health_campaign *t, int most, struct err *err)
 {
-    const struct groups *g = hosts_of(t);
+    const struct groups *g = campaign_hosts_of(t);
     /* With an odd number of hosts one rests in each round: its partner is not there. */
     int even = g->count + g->count % 2, cycle = even - 1, met = 0, rc = 0;
     /* Whole cycles, so that every pair is met as often; with many hosts a part of one. */
@@ -370,7 +372,7 @@ static double gather_wants(const struct health_campaign *t, int first, int count
     for (int i = 0; i < d->latencies.count; i++)
         late[i] = d->latencies.at[i].s;
     double step_s = d->latencies.count ? stats_median(late, d->latencies.count) : 0;
-    int rails = least_members(hosts_of(t), first, count);
+    int rails = least_members(campaign_hosts_of(t), first, count);
     mem_free(late);
     mem_free(rate);
     return (count - 1) * ((double)(bytes * rails) / slowest + step_s);
@@ -380,7 +382,7 @@ static double gather_wants(const struct health_campaign *t, int first, int count
 static void enter_ring(struct health_campaign *t, const struct round_report *all, int first,
                        int count)
 {
-    const struct groups *g = hosts_of(t);
+    const struct groups *g = campaign_hosts_of(t);
 
     enter_gpus(t, all);
     for (int r = 0; r < t->world->ranks; r++) {
@@ -400,7 +402,7 @@ int health_campaign_collective(struct health_campaign *t, int first, int count, 
     if (t->ring_bytes == 0)
         t->ring_bytes = ring_bytes(t);
     int64_t bytes = gather_bytes(t, first, count, t->ring_bytes);
-    int rails = least_members(hosts_of(t), first, count);
+    int rails = least_members(campaign_hosts_of(t), first, count);
     if (t->left < INT64_MAX && bytes * (count - 1) * rails > t->ring_bytes) {
         t->over = t->data->capped = 1;
         return 0;
@@ -412,7 +414,7 @@ int health_campaign_collective(struct health_campaign *t, int first, int count, 
 
     *t->where = "measuring all hosts at once";
     for (int i = 0; rc == 0 && i < GATHERS && !t->over; i++) {
-        rc = run(t, &r, all, err);
+        rc = campaign_run(t, &r, all, err);
         if (rc)
             break;
         t->over = all[0].over;
@@ -443,13 +445,13 @@ struct report {
 
 static void enter_report(struct health_campaign *t, int rank, const struct report *r)
 {
-    int k = hosts_of(t)->group_of[rank];
+    int k = campaign_hosts_of(t)->group_of[rank];
     struct health_data *d = t->data;
     char link[HEALTH_NAME] = "";
 
     if (r->link.name[0])
         health_name_make(r->link.name, link, sizeof link);
-    if (hosts_of(t)->local_of[rank] == 0)
+    if (campaign_hosts_of(t)->local_of[rank] == 0)
         d->host[k].drain_Bps = r->drain_Bps;
     if (r->missing >= 0)
         health_data_add_stall(d, r->missing, k, r->waited_s);
@@ -473,7 +475,7 @@ static void enter_report(struct health_campaign *t, int rank, const struct repor
 /* All answer: one exchange.  Not all do: what comes to rank 0 in time. */
 void health_campaign_reports(struct health_campaign *t)
 {
-    const struct groups *g = hosts_of(t);
+    const struct groups *g = campaign_hosts_of(t);
     struct report mine = {.drain_Bps = health_kernel_drain(&t->kernel),
                           .waited_s = t->world->deadline_s,
                           .watched_s = tick_now_s() - t->start_s,

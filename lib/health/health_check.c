@@ -34,7 +34,7 @@ struct check {
 };
 
 /* Collective: rank 0's error, or its `bytes` at `data` (0: nothing), for all. */
-static int share(struct check *c, int rc, void *data, int64_t bytes, struct err *err)
+static int check_share(struct check *c, int rc, void *data, int64_t bytes, struct err *err)
 {
     struct err shared = {0};
 
@@ -51,7 +51,7 @@ static int share(struct check *c, int rc, void *data, int64_t bytes, struct err 
 
 /* ---- before ---- */
 
-static void describe(struct check *c)
+static void check_describe(struct check *c)
 {
     const struct groups *g = &c->world->groups;
     struct health_data *d = c->data;
@@ -159,7 +159,7 @@ static int check_busy(struct check *c, struct err *err)
 }
 
 /* Collective: the GPU of this rank; and all ranks know all. */
-static int open_gpu(struct check *c, struct err *err)
+static int check_open_gpu(struct check *c, struct err *err)
 {
     struct world *w = c->world;
     struct health_gpu mine = {0};
@@ -185,7 +185,7 @@ static int open_gpu(struct check *c, struct err *err)
 }
 
 /* The files that rank 0 alone reads: what is remembered, what is expected. */
-static int read_files(struct check *c, struct err *err)
+static int check_read_files(struct check *c, struct err *err)
 {
     const struct health_options *o = c->o;
 
@@ -202,7 +202,7 @@ static int read_files(struct check *c, struct err *err)
 }
 
 /* Checks the conditions that all ranks see alike, then the files. */
-static int prepare(struct check *c, struct err *err)
+static int check_prepare(struct check *c, struct err *err)
 {
     int hosts = c->data->hosts;
 
@@ -215,9 +215,10 @@ static int prepare(struct check *c, struct err *err)
                        "two hosts and no baseline, expected -b BASELINE (see"
                        " --learn) or %d hosts to compare with each other",
                        HEALTH_HOSTS_ALONE);
-    if (check_names(c->data, c->world->host, err) || check_busy(c, err) || open_gpu(c, err))
+    if (check_names(c->data, c->world->host, err) || check_busy(c, err) ||
+        check_open_gpu(c, err))
         return -1;
-    return share(c, c->world->rank == 0 ? read_files(c, err) : 0, NULL, 0, err);
+    return check_share(c, c->world->rank == 0 ? check_read_files(c, err) : 0, NULL, 0, err);
 }
 
 /* ---- measuring ---- */
@@ -241,7 +242,7 @@ static int next_plan(struct check *c, struct health_plan *p, struct err *err)
     int rc = rank == 0 ? health_plan(c->data, &c->rules, p, err) : 0;
     struct health_plan head = *p;
 
-    if (share(c, rc, &head, sizeof head, err))
+    if (check_share(c, rc, &head, sizeof head, err))
         return -1;
     if (head.rounds == 0)
         return 0;
@@ -267,7 +268,7 @@ static int is_accused(struct check *c, int code, int *accused, struct err *err)
                 v.finding[i].state != HEALTH_UNKNOWN && (!code || v.finding[i].code == code);
         health_verdict_release(&v);
     }
-    return share(c, rc, accused, sizeof *accused, err);
+    return check_share(c, rc, accused, sizeof *accused, err);
 }
 
 /* Collective: again where a host is late, for another program may have kept it busy. */
@@ -334,7 +335,7 @@ static int measure_collectives(struct check *c, struct err *err)
     return rc;
 }
 
-static int measure(struct check *c, const char *volatile *where, struct err *err)
+static int check_measure(struct check *c, const char *volatile *where, struct err *err)
 {
     double start = tick_now_s();
     struct health_plan plan = {0};
@@ -369,15 +370,15 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
     struct health_data data;
     struct check c = {.world = w, .o = o, .rules = o->rules, .data = &data};
 
-    describe(&c);
-    int rc = prepare(&c, err);
-    rc = rc ? rc : measure(&c, where, err);
+    check_describe(&c);
+    int rc = check_prepare(&c, err);
+    rc = rc ? rc : check_measure(&c, where, err);
     *gone = c.campaign.stalled || (rc && err->code == ERR_PEER);
     if (rc == 0) {
         struct health_options with = *o;
         with.rules = c.rules; /* with the baseline that chose what to measure */
         rc = w->rank == 0 ? health_answer(&data, &with, out, state, err) : 0;
-        rc = *gone ? rc : share(&c, rc, NULL, 0, err);
+        rc = *gone ? rc : check_share(&c, rc, NULL, 0, err);
     }
     if (!*gone)
         device_close(c.device);

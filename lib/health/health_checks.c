@@ -72,7 +72,7 @@ int health_errors_are_many(int64_t errors, int64_t packets)
 
 /* ---- the configuration ---- */
 
-static int check_word(const char *word, struct err *err)
+static int checks_check_word(const char *word, struct err *err)
 {
     char all[200] = "";
 
@@ -92,7 +92,7 @@ static int check_word(const char *word, struct err *err)
 
 int health_config_disable(struct health_config *c, const char *check, struct err *err)
 {
-    if (check_word(check, err))
+    if (checks_check_word(check, err))
         return -1;
     c->disable = mem_grow(c->disable, &c->space, (size_t)c->disables + 1, sizeof *c->disable);
     snprintf(c->disable[c->disables++], sizeof *c->disable, "%s", check);
@@ -110,7 +110,7 @@ static int read_check(const struct tree *t, const struct tree_node *n, struct he
 
     if (tree_word(t, n, text, sizeof text, err))
         return -1;
-    if (text[0] && (to ? check_word(text, &why) : health_config_disable(c, text, &why)))
+    if (text[0] && (to ? checks_check_word(text, &why) : health_config_disable(c, text, &why)))
         return tree_fail(t, n, NULL, err, "is %s", why.text);
     if (to)
         memcpy(to, text, sizeof text);
@@ -182,10 +182,10 @@ static int read_expect(const struct tree *t, const struct tree_node *n, struct h
     return 0;
 }
 
-static int read_list(const struct tree *t, const char *key, struct health_config *c,
-                     int (*each)(const struct tree *, const struct tree_node *,
-                                 struct health_config *, struct err *),
-                     struct err *err)
+static int checks_read_list(const struct tree *t, const char *key, struct health_config *c,
+                            int (*each)(const struct tree *, const struct tree_node *,
+                                        struct health_config *, struct err *),
+                            struct err *err)
 {
     const struct tree_node *list = tree_get(t->root, key);
 
@@ -208,9 +208,9 @@ int health_config_read(struct health_config *c, const char *path, struct err *er
     new.expect = mem_new(HEALTH_CONFIG_MOST, sizeof *new.expect);
     int rc = yaml_format(&y, "paro-health-config/1", err) ||
              tree_keys(&y.tree, y.tree.root, "format disable? ignore? expect?", err) ||
-             read_list(&y.tree, "disable", &new, read_disable, err) ||
-             read_list(&y.tree, "ignore", &new, read_ignore, err) ||
-             read_list(&y.tree, "expect", &new, read_expect, err);
+             checks_read_list(&y.tree, "disable", &new, read_disable, err) ||
+             checks_read_list(&y.tree, "ignore", &new, read_ignore, err) ||
+             checks_read_list(&y.tree, "expect", &new, read_expect, err);
     for (int i = 0; rc == 0 && i < c->disables; i++)
         rc = health_config_disable(&new, c->disable[i], err);
     health_config_release(rc ? &new : c);
@@ -230,7 +230,7 @@ void health_config_release(struct health_config *c)
 
 /* ---- questions ---- */
 
-static int matches(const char *pattern, const char *text)
+static int checks_matches(const char *pattern, const char *text)
 {
     return !pattern[0] || fnmatch(pattern, text, 0) == 0;
 }
@@ -250,7 +250,8 @@ int health_config_is_ignored(const struct health_config *c, int code, const char
 
     for (int i = 0; i < c->ignores; i++) {
         const struct health_ignore *g = &c->ignore[i];
-        if (now_s < g->until_s && matches(g->link, link) && matches(g->host, host) &&
+        if (now_s < g->until_s && checks_matches(g->link, link) &&
+            checks_matches(g->host, host) &&
             (g->check[0] ? word_means(g->check, code) : of && of->name))
             return 1;
     }
@@ -261,7 +262,7 @@ const struct health_expect *health_config_find_expect(const struct health_config
                                                       const char *host, const char *link)
 {
     for (int i = 0; i < c->expects; i++)
-        if (matches(c->expect[i].link, link) && matches(c->expect[i].host, host))
+        if (checks_matches(c->expect[i].link, link) && checks_matches(c->expect[i].host, host))
             return &c->expect[i];
     return NULL;
 }

@@ -103,7 +103,7 @@ int health_path(const struct health_data *d, int src, int dst)
 /* ---- names ---- */
 
 /* Bytes of the character that stays; 0: it does not. */
-static int plain(const char *at)
+static int data_plain(const char *at)
 {
     uint32_t code = 0;
     int n = utf8_next(at, &code);
@@ -136,7 +136,7 @@ static void shorten(const char *all, size_t bytes, char *to, size_t space)
              (uint32_t)XXH32(all, bytes, 0));
 }
 
-static void make(const char *raw, int made, char *to, size_t space)
+static void data_make(const char *raw, int made, char *to, size_t space)
 {
     static const char digits[] = "0123456789ABCDEF";
     char *all = mem_new(3 * strlen(raw) + 1, 1);
@@ -147,7 +147,7 @@ static void make(const char *raw, int made, char *to, size_t space)
            name. */
         int escape =
             *at == '%' && at[1] && strchr(digits, at[1]) && at[2] && strchr(digits, at[2]);
-        int stays = strcmp(raw, "-") == 0 || (!made && escape) ? 0 : plain(at);
+        int stays = strcmp(raw, "-") == 0 || (!made && escape) ? 0 : data_plain(at);
         if (stays)
             memcpy(all + n, at, (size_t)stays);
         else
@@ -166,10 +166,10 @@ static void make(const char *raw, int made, char *to, size_t space)
 
 void health_name_make(const char *raw, char *to, size_t space)
 {
-    make(raw, 0, to, space);
+    data_make(raw, 0, to, space);
 }
 
 void health_name_clean(const char *raw, char *to, size_t space)
 {
-    make(raw, 1, to, space);
+    data_make(raw, 1, to, space);
 }

@@ -72,7 +72,7 @@ point_at(struct doctor *d, const char *fmt, ...)
 
 /* Reads the file, into d->value. */
 static enum io_answer __attribute__((format(printf, 2, 3)))
-look(struct doctor *d, const char *fmt, ...)
+doctor_look(struct doctor *d, const char *fmt, ...)
 {
     va_list ap;
 
@@ -90,8 +90,8 @@ look(struct doctor *d, const char *fmt, ...)
  * NULL: the text of the code; device "": none.
  */
 static void __attribute__((format(printf, 5, 6)))
-report(struct doctor *d, enum health_state state, int code, const char *device, const char *fmt,
-       ...)
+doctor_report(struct doctor *d, enum health_state state, int code, const char *device,
+              const char *fmt, ...)
 {
     struct note new = {.state = state, .code = code}, *n = NULL;
     va_list ap;
@@ -119,7 +119,7 @@ report(struct doctor *d, enum health_state state, int code, const char *device, 
 static void report_unread(struct doctor *d, int code, const char *device)
 {
     d->value[0] = 0;
-    report(d, HEALTH_UNKNOWN, code, device, "cannot be read, perhaps without root");
+    doctor_report(d, HEALTH_UNKNOWN, code, device, "cannot be read, perhaps without root");
 }
 
 /* ---- devices ---- */
@@ -135,7 +135,7 @@ static struct device *add_device(struct doctor *d, const char *busid)
     return v;
 }
 
-static void find_gpus(struct doctor *d)
+static void doctor_find_gpus(struct doctor *d)
 {
     char path[PATH_MAX];
     struct io_names all;
@@ -173,7 +173,8 @@ static int find_ports(struct doctor *d, struct err *err)
         return -1;
     for (int i = 0; i < nics.count; i++) {
         const struct health_nic *n = &nics.nic[i];
-        int type = look(d, "sys/class/net/%s/type", n->name) == IO_THERE ? atoi(d->value) : 1;
+        int type =
+            doctor_look(d, "sys/class/net/%s/type", n->name) == IO_THERE ? atoi(d->value) : 1;
         /* ARPHRD_ETHER; an interface over InfiniBand is a port of sys/class/infiniband. */
         if (!n->carrier || (!n->ib && (!n->real || type != 1 || n->mbit < fast_mbit)))
             continue;
@@ -202,8 +203,9 @@ static int by_bus(const void *a, const void *b)
 /* ---- checks: PCIe ---- */
 
 /* A finding of a word of configuration space: its bits under `mask` are not `fine`. */
-static void check_word(struct doctor *d, int code, const struct device *v, const char *busid,
-                       unsigned capability, int offset, unsigned mask, unsigned fine)
+static void doctor_check_word(struct doctor *d, int code, const struct device *v,
+                              const char *busid, unsigned capability, int offset, unsigned mask,
+                              unsigned fine)
 {
     unsigned word;
     int at;
@@ -216,7 +218,7 @@ static void check_word(struct doctor *d, int code, const struct device *v, const
         return;
     point_at(d, "sys/bus/pci/devices/%s/config+0x%x", busid, (unsigned)at);
     snprintf(d->value, sizeof d->value, "0x%04x", word);
-    report(d, HEALTH_WARNING, code, v ? v->name : busid, NULL);
+    doctor_report(d, HEALTH_WARNING, code, v ? v->name : busid, NULL);
 }
 
 /*
@@ -240,33 +242,35 @@ static void check_acs(struct doctor *d)
                 continue;
             seen = mem_grow(seen, &space, (size_t)count + 1, sizeof *seen);
             memcpy(seen[count++], busid, sizeof *seen);
-            check_word(d, HC_ACS, NULL, busid, TOPO_CAP_ACS, 6, 0x1c, 0);
+            doctor_check_word(d, HC_ACS, NULL, busid, TOPO_CAP_ACS, 6, 0x1c, 0);
         }
     mem_free(seen);
 }
 
 static int is_booted_with(struct doctor *d, const char *a, const char *b)
 {
-    return look(d, "proc/cmdline") == IO_THERE && (strstr(d->value, a) || strstr(d->value, b));
+    return doctor_look(d, "proc/cmdline") == IO_THERE &&
+           (strstr(d->value, a) || strstr(d->value, b));
 }
 
 /* Devices of a group of type DMA or DMA-FQ have their addresses translated. */
 static void check_iommu(struct doctor *d, const struct device *v)
 {
-    enum io_answer why = look(d, "sys/bus/pci/devices/%s/iommu_group/type", v->busid);
+    enum io_answer why = doctor_look(d, "sys/bus/pci/devices/%s/iommu_group/type", v->busid);
 
     if (why == IO_THERE && strncmp(d->value, "DMA", 3) == 0)
-        report(d, HEALTH_WARNING, HC_IOMMU, v->name, NULL);
+        doctor_report(d, HEALTH_WARNING, HC_IOMMU, v->name, NULL);
     else if (why == IO_BROKEN)
         report_unread(d, HC_IOMMU, v->name);
     if (why != IO_ABSENT ||
-        look(d, "sys/bus/pci/devices/%s/iommu_group/reserved_regions", v->busid) == IO_ABSENT)
+        doctor_look(d, "sys/bus/pci/devices/%s/iommu_group/reserved_regions", v->busid) ==
+            IO_ABSENT)
         return; /* no group: no IOMMU */
     /* Before Linux 5.11 the command line says it, or the default that it was built with. */
     if (is_booted_with(d, "iommu=pt", "iommu.passthrough=1"))
         return;
     if (is_booted_with(d, "intel_iommu=on", "amd_iommu=on"))
-        report(d, HEALTH_WARNING, HC_IOMMU, v->name, NULL);
+        doctor_report(d, HEALTH_WARNING, HC_IOMMU, v->name, NULL);
     else
         report_unread(d, HC_IOMMU, v->name);
 }
@@ -275,7 +279,7 @@ static void check_iommu(struct doctor *d, const struct device *v)
  * A GPU's link may be slow because the GPU is idle; that of a port, and the lanes of both, are
  * as they were negotiated.
  */
-static void check_link(struct doctor *d, const struct device *v)
+static void doctor_check_link(struct doctor *d, const struct device *v)
 {
     double GTps, most_GTps;
     int lanes, most_lanes;
@@ -283,15 +287,15 @@ static void check_link(struct doctor *d, const struct device *v)
     topo_sysfs_link(d->root, v->busid, "current", &GTps, &lanes);
     topo_sysfs_link(d->root, v->busid, "max", &most_GTps, &most_lanes);
     if (lanes > 0 && lanes < most_lanes) {
-        look(d, "sys/bus/pci/devices/%s/current_link_width", v->busid);
-        report(d, HEALTH_WARNING, HC_PCIE, v->name, "the PCIe link has %d of %d lanes", lanes,
-               most_lanes);
+        doctor_look(d, "sys/bus/pci/devices/%s/current_link_width", v->busid);
+        doctor_report(d, HEALTH_WARNING, HC_PCIE, v->name, "the PCIe link has %d of %d lanes",
+                      lanes, most_lanes);
     }
     if (GTps > 0 && GTps < most_GTps) {
-        look(d, "sys/bus/pci/devices/%s/current_link_speed", v->busid);
-        report(d, v->gpu ? HEALTH_UNKNOWN : HEALTH_WARNING, HC_PCIE, v->name,
-               "the PCIe link runs at %.3g of %.3g GT/s%s", GTps, most_GTps,
-               v->gpu ? ", as of an idle GPU: repeat this while it works" : "");
+        doctor_look(d, "sys/bus/pci/devices/%s/current_link_speed", v->busid);
+        doctor_report(d, v->gpu ? HEALTH_UNKNOWN : HEALTH_WARNING, HC_PCIE, v->name,
+                      "the PCIe link runs at %.3g of %.3g GT/s%s", GTps, most_GTps,
+                      v->gpu ? ", as of an idle GPU: repeat this while it works" : "");
     }
 }
 
@@ -315,22 +319,24 @@ static void check_distance(struct doctor *d, const struct device *gpu)
         if (!near || (near->numa != gpu->numa && v->numa == gpu->numa))
             near = v;
     }
-    look(d, "sys/bus/pci/devices/%s/numa_node", gpu->busid);
+    doctor_look(d, "sys/bus/pci/devices/%s/numa_node", gpu->busid);
     if (!near || joined)
         return;
     if (near->numa != gpu->numa && (near->numa < 0 || gpu->numa < 0))
-        report(d, HEALTH_UNKNOWN, HC_DISTANCE, gpu->name,
-               "the firmware does not name the NUMA node of the %s",
-               gpu->numa < 0 ? "GPU" : "port");
+        doctor_report(d, HEALTH_UNKNOWN, HC_DISTANCE, gpu->name,
+                      "the firmware does not name the NUMA node of the %s",
+                      gpu->numa < 0 ? "GPU" : "port");
     else if (near->numa != gpu->numa)
-        report(d, HEALTH_WARNING, HC_DISTANCE, gpu->name,
-               "no port is on the GPU's NUMA node; %s is on node %d", near->name, near->numa);
+        doctor_report(d, HEALTH_WARNING, HC_DISTANCE, gpu->name,
+                      "no port is on the GPU's NUMA node; %s is on node %d", near->name,
+                      near->numa);
     else if (gpu->steps < 2)
-        report(d, HEALTH_UNKNOWN, HC_DISTANCE, gpu->name, "the PCIe switches are not shown");
+        doctor_report(d, HEALTH_UNKNOWN, HC_DISTANCE, gpu->name,
+                      "the PCIe switches are not shown");
     else
-        report(d, HEALTH_WARNING, HC_DISTANCE, gpu->name,
-               "no port shares a PCIe switch with the GPU; %s is on the same NUMA node",
-               near->name);
+        doctor_report(d, HEALTH_WARNING, HC_DISTANCE, gpu->name,
+                      "no port shares a PCIe switch with the GPU; %s is on the same NUMA node",
+                      near->name);
 }
 
 /* The processors that this process may run on, as its children and its shell's may. */
@@ -342,11 +348,12 @@ static void check_numa(struct doctor *d, const struct device *v)
     if (topo_sysfs_nodes(d->root) < 2)
         return;
     if (v->numa < 0) {
-        look(d, "sys/bus/pci/devices/%s/numa_node", v->busid);
-        report(d, HEALTH_UNKNOWN, HC_NUMA, v->name, "the firmware does not name a NUMA node");
+        doctor_look(d, "sys/bus/pci/devices/%s/numa_node", v->busid);
+        doctor_report(d, HEALTH_UNKNOWN, HC_NUMA, v->name,
+                      "the firmware does not name a NUMA node");
         return;
     }
-    look(d, "sys/devices/system/node/node%d/cpulist", v->numa);
+    doctor_look(d, "sys/devices/system/node/node%d/cpulist", v->numa);
     int known = topo_sysfs_list(d->value, near), common = 0;
     topo_sysfs_allowed(d->root, allowed, sizeof allowed);
     if (known)
@@ -359,21 +366,21 @@ static void check_numa(struct doctor *d, const struct device *v)
         common |= near[i] & mine[i];
     snprintf(d->value, sizeof d->value, "%s", allowed);
     if (!common)
-        report(d, HEALTH_WARNING, HC_NUMA, v->name,
-               "this process may not run on the port's NUMA node, %d", v->numa);
+        doctor_report(d, HEALTH_WARNING, HC_NUMA, v->name,
+                      "this process may not run on the port's NUMA node, %d", v->numa);
 }
 
 /* Either module lets ports reach GPUs' memory; so does dma-buf, in the open kernel module. */
 static void check_gpudirect(struct doctor *d)
 {
     if (!d->nvidia || !d->rdma ||
-        (look(d, "proc/driver/nvidia/version") == IO_THERE &&
+        (doctor_look(d, "proc/driver/nvidia/version") == IO_THERE &&
          strstr(d->value, "Open Kernel")) ||
-        look(d, "sys/module/nv_peer_mem/initstate") != IO_ABSENT ||
-        look(d, "sys/module/nvidia_peermem/initstate") != IO_ABSENT)
+        doctor_look(d, "sys/module/nv_peer_mem/initstate") != IO_ABSENT ||
+        doctor_look(d, "sys/module/nvidia_peermem/initstate") != IO_ABSENT)
         return;
     snprintf(d->value, sizeof d->value, "absent");
-    report(d, HEALTH_WARNING, HC_GPUDIRECT, "", NULL);
+    doctor_report(d, HEALTH_WARNING, HC_GPUDIRECT, "", NULL);
 }
 
 /* ---- checks: ports, TCP, processors ---- */
@@ -383,7 +390,7 @@ static int64_t mtu_of(struct doctor *d, const struct device *v)
     struct err ignored;
     int64_t mtu = -1;
 
-    if (look(d, "sys/class/net/%s/mtu", v->name) == IO_THERE)
+    if (doctor_look(d, "sys/class/net/%s/mtu", v->name) == IO_THERE)
         num_i64(d->value, 1, 1 << 20, &mtu, &ignored);
     return mtu;
 }
@@ -401,12 +408,12 @@ static void check_mtu(struct doctor *d, const struct device *v)
     if (mtu < 0)
         report_unread(d, HC_MTU, v->name);
     else if (mtu <= 1500)
-        report(d, HEALTH_WARNING, HC_MTU, v->name,
-               "frames are small for %.4g Gbit/s: each costs processor time",
-               (double)v->mbit / 1e3);
+        doctor_report(d, HEALTH_WARNING, HC_MTU, v->name,
+                      "frames are small for %.4g Gbit/s: each costs processor time",
+                      (double)v->mbit / 1e3);
     else if (mtu < most)
-        report(d, HEALTH_WARNING, HC_MTU, v->name,
-               "the MTU is below that of another port of its rate, %d", (int)most);
+        doctor_report(d, HEALTH_WARNING, HC_MTU, v->name,
+                      "the MTU is below that of another port of its rate, %d", (int)most);
 }
 
 /*
@@ -422,13 +429,13 @@ static void check_tcp(struct doctor *d, const char *which, const struct device *
     double need = 2 * (double)fastest->mbit * 1e6 / 8 * round_trip_s;
     long long least, usual, most;
 
-    if (look(d, "proc/sys/net/ipv4/tcp_%s", which) != IO_THERE ||
+    if (doctor_look(d, "proc/sys/net/ipv4/tcp_%s", which) != IO_THERE ||
         sscanf(d->value, "%lld %lld %lld", &least, &usual, &most) != 3)
         report_unread(d, HC_TCP, fastest->name);
     else if ((double)most < need)
-        report(d, HEALTH_WARNING, HC_TCP, fastest->name,
-               "a connection at %.4g Gbit/s needs buffers of %.0f bytes",
-               (double)fastest->mbit / 1e3, need);
+        doctor_report(d, HEALTH_WARNING, HC_TCP, fastest->name,
+                      "a connection at %.4g Gbit/s needs buffers of %.0f bytes",
+                      (double)fastest->mbit / 1e3, need);
 }
 
 static void check_ethernet(struct doctor *d)
@@ -443,10 +450,10 @@ static void check_ethernet(struct doctor *d)
     check_tcp(d, "rmem", fastest);
     check_tcp(d, "wmem", fastest);
     /* The others grow their window in time that does not depend on the round trip. */
-    if (look(d, "proc/sys/net/ipv4/tcp_congestion_control") != IO_THERE)
+    if (doctor_look(d, "proc/sys/net/ipv4/tcp_congestion_control") != IO_THERE)
         report_unread(d, HC_CONGESTION, fastest->name);
     else if (strcmp(d->value, "reno") == 0)
-        report(d, HEALTH_WARNING, HC_CONGESTION, fastest->name, NULL);
+        doctor_report(d, HEALTH_WARNING, HC_CONGESTION, fastest->name, NULL);
 }
 
 /* Where there is no cpufreq the kernel does not choose the clock. */
@@ -454,7 +461,7 @@ static void check_governors(struct doctor *d)
 {
     unsigned char online[TOPO_SYSFS_CPUS];
 
-    if (look(d, "sys/devices/system/cpu/online") != IO_THERE ||
+    if (doctor_look(d, "sys/devices/system/cpu/online") != IO_THERE ||
         !topo_sysfs_list(d->value, online)) {
         report_unread(d, HC_GOVERNOR, "");
         return;
@@ -463,12 +470,12 @@ static void check_governors(struct doctor *d)
         enum io_answer why = IO_ABSENT;
         char name[24];
         if (online[i])
-            why = look(d, "sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", i);
+            why = doctor_look(d, "sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor", i);
         snprintf(name, sizeof name, "cpu%d", i);
         if (why == IO_BROKEN)
             report_unread(d, HC_GOVERNOR, name);
         else if (why == IO_THERE && strcmp(d->value, "performance"))
-            report(d, HEALTH_WARNING, HC_GOVERNOR, name, NULL);
+            doctor_report(d, HEALTH_WARNING, HC_GOVERNOR, name, NULL);
     }
 }
 
@@ -482,7 +489,7 @@ static int by_code(const void *a, const void *b)
     return code ? code : strcmp(x->path, y->path);
 }
 
-static void print_json(const struct doctor *d, const char *host, FILE *out)
+static void doctor_print_json(const struct doctor *d, const char *host, FILE *out)
 {
     struct jout j = jout_begin(out, "paro.topo.doctor/1");
     char code[16];
@@ -511,7 +518,7 @@ static void print_json(const struct doctor *d, const char *host, FILE *out)
     jout_close(&j, '}');
 }
 
-static void print_text(const struct doctor *d, const char *host, int found, FILE *out)
+static void doctor_print_text(const struct doctor *d, const char *host, int found, FILE *out)
 {
     for (const struct note *n = d->note; n < d->note + d->notes; n++) {
         fprintf(out, "%s HC-%03d ", health_state_name(n->state), n->code);
@@ -534,7 +541,7 @@ int health_doctor(const char *root, int json, FILE *out, int *found, struct err 
     struct doctor d = {.root = root};
     char host[256];
 
-    find_gpus(&d);
+    doctor_find_gpus(&d);
     int rc = find_ports(&d, err);
     if (d.count)
         qsort(d.dev, (size_t)d.count, sizeof *d.dev, by_bus);
@@ -547,12 +554,12 @@ int health_doctor(const char *root, int json, FILE *out, int *found, struct err 
         if (!v->busid[0] || (i > 0 && strcmp(v->busid, v[-1].busid) == 0))
             continue;
         check_iommu(&d, v);
-        check_link(&d, v);
+        doctor_check_link(&d, v);
         if (v->gpu)
             check_distance(&d, v);
         else {
             /* Device control at 8: enable relaxed ordering. */
-            check_word(&d, HC_ORDERING, v, v->busid, TOPO_CAP_EXPRESS, 8, 0x10, 0x10);
+            doctor_check_word(&d, HC_ORDERING, v, v->busid, TOPO_CAP_EXPRESS, 8, 0x10, 0x10);
             check_numa(&d, v);
         }
     }
@@ -566,9 +573,9 @@ int health_doctor(const char *root, int json, FILE *out, int *found, struct err 
         qsort(d.note, (size_t)d.notes, sizeof *d.note, by_code);
     topo_sysfs_host(root, host, sizeof host);
     if (rc == 0 && json)
-        print_json(&d, host, out);
+        doctor_print_json(&d, host, out);
     else if (rc == 0)
-        print_text(&d, host, *found, out);
+        doctor_print_text(&d, host, *found, out);
     for (int i = 0; i < d.notes; i++)
         mem_free(d.note[i].device);
     mem_free(d.dev);

@@ -21,7 +21,7 @@ struct draw {
     struct health_stream *stream; /* owned */
 };
 
-static const char *name_of(const void *of, int from, int to, char *text, size_t space)
+static const char *draw_name_of(const void *of, int from, int to, char *text, size_t space)
 {
     (void)to;
     (void)text;
@@ -30,7 +30,7 @@ static const char *name_of(const void *of, int from, int to, char *text, size_t 
 }
 
 /* An item is a stream, or below 0 the way of a host's port. */
-static void tip_of(const void *of, const struct svg_cell *c, char *text, size_t space)
+static void draw_tip_of(const void *of, const struct svg_cell *c, char *text, size_t space)
 {
     const struct draw *w = of;
     struct units u;
@@ -49,7 +49,8 @@ static void tip_of(const void *of, const struct svg_cell *c, char *text, size_t 
         snprintf(text + n, space - (size_t)n, ", the worst of these");
 }
 
-static void put_note(const struct draw *w, const struct svg_matrix *m, char *text, size_t space)
+static void draw_put_note(const struct draw *w, const struct svg_matrix *m, char *text,
+                          size_t space)
 {
     int n = w->v->findings ? 0 : snprintf(text, space, "No faults found.\n");
 
@@ -91,8 +92,8 @@ void health_draw(const struct health_report *t, FILE *out)
                            .high = CELLS,
                            .square = 1,
                            .legend = legend,
-                           .name = name_of,
-                           .tip = tip_of,
+                           .name = draw_name_of,
+                           .tip = draw_tip_of,
                            .of = &w};
     enum health_state state[CELLS] = {HEALTH_OK};
 
@@ -121,7 +122,7 @@ void health_draw(const struct health_report *t, FILE *out)
     snprintf(m.title, sizeof m.title, "HORING %s: %d hosts, %d finding%s, compared with %s",
              health_state_name(t->v->state), t->d->hosts, t->v->findings,
              t->v->findings == 1 ? "" : "s", t->v->by_baseline ? "a baseline" : "each other");
-    put_note(&w, &m, m.note, sizeof m.note);
+    draw_put_note(&w, &m, m.note, sizeof m.note);
     svg_matrix_draw(&m, out);
     mem_free(w.stream);
 }

@@ -173,7 +173,7 @@ static int other_way(const struct health_ends *e, int way)
 enum which { COUNTING, AGAIN, ALL };
 
 /* Into e->met. */
-static int collect(struct health_ends *e, int k, int way, enum which which)
+static int ends_collect(struct health_ends *e, int k, int way, enum which which)
 {
     int n = 0;
 
@@ -189,7 +189,7 @@ static int collect(struct health_ends *e, int k, int way, enum which which)
 }
 
 /* The median of the collected values, which are then in e->room. */
-static double median_of(struct health_ends *e, int n)
+static double ends_median_of(struct health_ends *e, int n)
 {
     for (int i = 0; i < n; i++)
         e->space[i] = e->met[i].value;
@@ -219,7 +219,7 @@ static int next_partner(const struct health_met *met, int from, int n, double *m
 /* Into e->room: the median with each partner, and of how many samples these are. */
 static int collect_partners(struct health_ends *e, int k, int way, int *samples)
 {
-    int n = collect(e, k, way, COUNTING), partners = 0;
+    int n = ends_collect(e, k, way, COUNTING), partners = 0;
 
     if (n)
         qsort(e->met, (size_t)n, sizeof *e->met, by_partner);
@@ -238,7 +238,7 @@ static double best_quarter(struct health_ends *e, int partners)
 double health_ends_level(struct health_ends *e, int k, int way, int *n)
 {
     if (!e->few)
-        return median_of(e, *n = collect(e, k, way, COUNTING));
+        return ends_median_of(e, *n = ends_collect(e, k, way, COUNTING));
     int partners = collect_partners(e, k, way, n);
     return partners ? best_quarter(e, partners) : NAN;
 }
@@ -266,7 +266,7 @@ double health_ends_percentile(struct health_ends *e, double p)
  */
 static int collect_residuals(struct health_ends *e, int k, int way, double *residual)
 {
-    int count = collect(e, k, way, ALL), n = 0;
+    int count = ends_collect(e, k, way, ALL), n = 0;
     int added = e->samples * e->ways / 2; /* with one way each was added both ways round */
     int pairs = e->few || added / 3 / e->ends >= e->ends - 1;
 
@@ -318,8 +318,8 @@ static void estimate(struct health_ends *e, int k, int way)
     struct health_end *out = &e->end[k][way];
     double spread = e->spread ? e->spread[k][way] : 0;
 
-    out->n = collect(e, k, way, COUNTING);
-    out->median = median_of(e, out->n);
+    out->n = ends_collect(e, k, way, COUNTING);
+    out->median = ends_median_of(e, out->n);
     out->z = NAN;
     if (out->n == 0)
         return;
@@ -373,7 +373,7 @@ static void estimate_all(struct health_ends *e)
 /* ---- who is slow ---- */
 
 /* Three partners in four see it; sets best, partners and saw. */
-static int is_seen(struct health_ends *e, int k, int way)
+static int ends_is_seen(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
     double low = end->median < 100 ? 1 : -1, half = (100 + end->median) / 2;
@@ -415,8 +415,8 @@ static int is_a_pairs(struct health_ends *e, int k, int way)
 
 static void estimate_again(struct health_ends *e, int k, int way)
 {
-    e->end[k][way].again = collect(e, k, way, AGAIN);
-    e->end[k][way].again_median = median_of(e, e->end[k][way].again);
+    e->end[k][way].again = ends_collect(e, k, way, AGAIN);
+    e->end[k][way].again_median = ends_median_of(e, e->end[k][way].again);
 }
 
 /* By the confirmation, where there was one. */
@@ -460,7 +460,7 @@ static const char *find_pardon(struct health_ends *e, int k, int way)
         return "too few samples to judge";
     if (end->z <= e->z)
         return "within its noise";
-    if (!is_seen(e, k, way))
+    if (!ends_is_seen(e, k, way))
         return "not with most partners";
     if (is_a_pairs(e, k, way))
         return "with one partner only";
@@ -515,7 +515,7 @@ static void explain(struct health_ends *e, int k, int way)
     /* It may turn out outside the range, and is not well by chance. */
     double away = end->median < 100 ? -2 * end->sigma : 2 * end->sigma;
     if (!end->denied && end->z > 3 && e->alerts(e->rules, end->median + away)) {
-        end->suspect = is_seen(e, k, way);
+        end->suspect = ends_is_seen(e, k, way);
         estimate_again(e, k, way);
     }
     if (e->alerts(e->rules, end->median))

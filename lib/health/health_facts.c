@@ -26,8 +26,8 @@ static void of_link(struct health_finding *f, const struct health_link *l, doubl
     memcpy(f->link, l->name, sizeof f->link);
 }
 
-static void judge_link(const struct health_data *d, const struct health_link *l,
-                       struct health_verdict *v)
+static void facts_judge_link(const struct health_data *d, const struct health_link *l,
+                             struct health_verdict *v)
 {
     const char *host = d->host[l->host].name;
     int in_run = l->since_s > 0 && l->since_s <= measured_s;
@@ -73,7 +73,7 @@ static void judge_presence(const struct health_data *d, struct health_verdict *v
 
     for (int i = 0; i < d->links.count; i++) {
         const struct health_link *l = &d->links.at[i];
-        judge_link(d, l, v);
+        facts_judge_link(d, l, v);
         own_lost |= l->host == d->own && l->lost && !l->carrier;
     }
     for (int k = 0; k < d->hosts; k++)

@@ -58,7 +58,7 @@ static int parse_int(const char *text, int lo, int hi, int *out, struct err *err
 }
 
 /* Cuts the text at the last `mark` and returns what follows it; NULL: there is none. */
-static char *cut(char *text, char mark)
+static char *fleet_cut(char *text, char mark)
 {
     char *at = strrchr(text, mark);
 
@@ -71,8 +71,8 @@ static int parse_fault(int kind, char *value, struct health_fleet *f, struct err
 {
     struct health_fault x = {.kind = (enum health_fault_kind)kind, .other = -1, .percent = 100};
     const char *form = faults[kind].value, *mark = strpbrk(form, "-.");
-    char *percent = strchr(form, ':') ? cut(value, ':') : NULL;
-    char *second = mark ? cut(value, *mark) : NULL;
+    char *percent = strchr(form, ':') ? fleet_cut(value, ':') : NULL;
+    char *second = mark ? fleet_cut(value, *mark) : NULL;
 
     if (f->faults == HEALTH_FAULTS_MOST)
         return err_set(err, ERR_INPUT, "one of more than %d faults", HEALTH_FAULTS_MOST);
@@ -89,7 +89,8 @@ static int parse_fault(int kind, char *value, struct health_fleet *f, struct err
     return 0;
 }
 
-static int parse_value(const char *key, char *value, struct health_fleet *f, struct err *err)
+static int fleet_parse_value(const char *key, char *value, struct health_fleet *f,
+                             struct err *err)
 {
     const struct {
         const char *key;
@@ -133,7 +134,7 @@ int health_fleet_parse(const char *spec, struct health_fleet *out, struct err *e
         return err_set(err, ERR_INPUT, "a fleet of more than %d bytes", SPEC_MOST);
     health_fleet_init(&f);
     char *copy = mem_dup(spec), *save = NULL, *shape = strtok_r(copy, ",", &save);
-    char *ranks = shape ? cut(shape, 'x') : NULL;
+    char *ranks = shape ? fleet_cut(shape, 'x') : NULL;
     if (!shape)
         rc = err_set(err, ERR_INPUT, "is empty, expected HOSTS[xRANKS][,KEY=VALUE...]");
     else if (parse_int(shape, 2, HEALTH_HOSTS_MOST, &f.hosts, err) ||
@@ -145,7 +146,7 @@ int health_fleet_parse(const char *spec, struct health_fleet *out, struct err *e
             *value++ = 0;
         if (!value)
             rc = err_set(err, ERR_INPUT, "'%.40s', expected KEY=VALUE", key);
-        else if (parse_value(key, value, &f, err))
+        else if (fleet_parse_value(key, value, &f, err))
             rc = err_prefix(err, "%s: ", key);
     }
     mem_free(copy);
@@ -237,7 +238,7 @@ static void add_stream(struct run *r, int src, int dst, enum health_stage stage)
 }
 
 /* 0: in the middle of the rounds a port is cut, and nothing more comes from anybody. */
-static int run_rounds(struct run *r, const struct health_plan *p)
+static int fleet_run_rounds(struct run *r, const struct health_plan *p)
 {
     const struct health_fault *cut = find_fault(r->f, HEALTH_FAULT_CUT, -1);
     int last = cut ? 5 : INT_MAX, t = 0;
@@ -275,7 +276,7 @@ static void add_latencies(struct run *r)
         }
 }
 
-static void describe(const struct health_fleet *f, struct health_data *d)
+static void fleet_describe(const struct health_fleet *f, struct health_data *d)
 {
     health_data_init(d, f->hosts, NULL);
     d->ranks = f->hosts * f->ranks;
@@ -312,7 +313,7 @@ int health_fleet_run(const struct health_fleet *f, const struct health_rules *ru
     struct health_plan p;
     int whole = 1, rounds = 1;
 
-    describe(f, &d);
+    fleet_describe(f, &d);
     while (whole && rounds) {
         if (health_plan(&d, rules, &p, err)) {
             health_data_release(&d);
@@ -322,7 +323,7 @@ int health_fleet_run(const struct health_fleet *f, const struct health_rules *ru
         rounds = p.rounds;
         d.wanted = d.samples.count ? d.wanted : rounds;
         d.asked |= rounds ? part : 0;
-        whole = run_rounds(&r, &p);
+        whole = fleet_run_rounds(&r, &p);
         d.done |= whole && rounds ? part : 0;
         health_plan_release(&p);
     }

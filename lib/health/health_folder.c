@@ -119,7 +119,7 @@ static int follow(struct walk *w, size_t n, uid_t owner, struct err *err)
 }
 
 /* Goes into the folder `name` of the one that is reached, made where it is not there. */
-static int enter(struct walk *w, const char *name, int is_last, struct err *err)
+static int folder_enter(struct walk *w, const char *name, int is_last, struct err *err)
 {
     size_t n = strlen(w->at);
     int fits = snprintf(w->at + n, sizeof w->at - n, "/%s", name) < (int)(sizeof w->at - n);
@@ -169,7 +169,7 @@ int health_folder_check(const char *dir, struct err *err)
     }
     for (take_name(&w, name); rc == 0 && name[0]; take_name(&w, name))
         if (strcmp(name, "."))
-            rc = check_above(&w, err) || enter(&w, name, !w.rest[0], err) ? -1 : 0;
+            rc = check_above(&w, err) || folder_enter(&w, name, !w.rest[0], err) ? -1 : 0;
     rc = rc ? rc : check_itself(&w, err);
     if (rc && w.made) /* a folder that a file system gave another owner */
         rmdir(w.at);

@@ -14,7 +14,7 @@ static const char *or_null(const char *text)
     return text[0] ? text : NULL;
 }
 
-static double above_0(double v)
+static double json_above_0(double v)
 {
     return v > 0 ? v : NAN;
 }
@@ -33,7 +33,7 @@ static void put_list(struct jout *j, const char *key, const struct health_report
     jout_close(j, ']');
 }
 
-static void put_finding(struct jout *j, const struct health_report *t, int i)
+static void json_put_finding(struct jout *j, const struct health_report *t, int i)
 {
     const struct health_finding *f = &t->v->finding[i];
     char text[700];
@@ -151,7 +151,7 @@ int health_streams_of(const struct health_data *d, const struct health_verdict *
     return count;
 }
 
-static void put_pairs(struct jout *j, const struct health_report *t)
+static void json_put_pairs(struct jout *j, const struct health_report *t)
 {
     struct health_stream *stream;
     int count = health_streams_of(t->d, t->v, &stream);
@@ -181,12 +181,12 @@ static void put_link(struct jout *j, const struct health_report *t, int i)
     jout_bool(j, "up", l->up);
     jout_bool(j, "carrier", l->carrier);
     jout_bool(j, "lost", l->lost);
-    jout_num(j, "speed_Bps", above_0(l->Bps));
-    jout_num(j, "expected_Bps", above_0(l->want_Bps));
+    jout_num(j, "speed_Bps", json_above_0(l->Bps));
+    jout_num(j, "expected_Bps", json_above_0(l->want_Bps));
     jout_known(j, "errors", l->errors);
     jout_known(j, "packets", l->packets);
     jout_known(j, "flaps", l->flaps);
-    jout_num(j, "since_s", above_0(l->since_s));
+    jout_num(j, "since_s", json_above_0(l->since_s));
 }
 
 static void put_host(struct jout *j, const struct health_report *t, int k)
@@ -219,7 +219,7 @@ static void put_gpu(struct jout *j, const struct health_report *t, int r)
     jout_int(j, "wrong_words_in", g->wrong[HEALTH_IN]);
 }
 
-static void put_parts(struct jout *j, const char *key, unsigned bits)
+static void json_put_parts(struct jout *j, const char *key, unsigned bits)
 {
     jout_open(j, key, '[');
     for (int i = 0; i < HEALTH_PARTS; i++)
@@ -262,8 +262,8 @@ void health_print_json(const struct health_report *t, FILE *out)
     jout_int(&j, "wrong_words", health_wrong_words(d));
     jout_int(&j, "when_s", d->when_s);
     jout_num(&j, "seconds", d->seconds);
-    put_parts(&j, "asked", d->asked);
-    put_parts(&j, "done", d->done);
+    json_put_parts(&j, "asked", d->asked);
+    json_put_parts(&j, "done", d->done);
     put_texts(&j, "disabled", c->disable, c->disables, sizeof *c->disable);
     jout_int(&j, "ignored", t->ignored);
     if (t->memory) {
@@ -272,9 +272,9 @@ void health_print_json(const struct health_report *t, FILE *out)
         put_texts(&j, "new", n->fresh.at, n->fresh.count, sizeof *n->fresh.at);
         put_texts(&j, "cleared", n->clear.at, n->clear.count, sizeof *n->clear.at);
     }
-    put_list(&j, "findings", t, v->findings, put_finding);
+    put_list(&j, "findings", t, v->findings, json_put_finding);
     put_list(&j, "ports", t, v->port ? 2 * v->hosts : 0, put_port);
-    put_pairs(&j, t);
+    json_put_pairs(&j, t);
     put_list(&j, "links", t, d->links.count, put_link);
     put_list(&j, "hosts", t, d->hosts, put_host);
     if (d->gpus.count)

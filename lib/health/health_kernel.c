@@ -56,7 +56,7 @@ static int dump(struct health_kernel *k, int type, answer_fn take, void *arg)
     }
 }
 
-static const struct rtattr *find(const struct rtattr *a, int bytes, int type)
+static const struct rtattr *kernel_find(const struct rtattr *a, int bytes, int type)
 {
     for (; RTA_OK(a, bytes); a = RTA_NEXT(a, bytes))
         if ((a->rta_type & NLA_TYPE_MASK) == type)
@@ -76,7 +76,7 @@ static const struct rtattr *attribute(const struct nlmsghdr *h, int type)
     const struct ifinfomsg *info = NLMSG_DATA(h);
     int left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof *info);
 
-    return find(IFLA_RTA(info), left, type);
+    return kernel_find(IFLA_RTA(info), left, type);
 }
 
 static int64_t downs_of(const struct nlmsghdr *h)
@@ -163,10 +163,12 @@ static void take_queue(struct health_kernel *k, const struct nlmsghdr *h, void *
             link = &k->link[i];
     if (!link || tc->tcm_parent != TC_H_ROOT) /* inner queues are part of the root's sum */
         return;
-    const struct rtattr *stats = find(TCA_RTA(tc), left, TCA_STATS2);
+    const struct rtattr *stats = kernel_find(TCA_RTA(tc), left, TCA_STATS2);
     int space = stats ? (int)RTA_PAYLOAD(stats) : 0;
-    const struct rtattr *q = stats ? find(RTA_DATA(stats), space, TCA_STATS_QUEUE) : NULL;
-    const struct rtattr *b = stats ? find(RTA_DATA(stats), space, TCA_STATS_BASIC) : NULL;
+    const struct rtattr *q =
+        stats ? kernel_find(RTA_DATA(stats), space, TCA_STATS_QUEUE) : NULL;
+    const struct rtattr *b =
+        stats ? kernel_find(RTA_DATA(stats), space, TCA_STATS_BASIC) : NULL;
     if (!q || !b || RTA_PAYLOAD(q) < sizeof queue || RTA_PAYLOAD(b) < sizeof basic.bytes)
         return;
     memcpy(&queue, RTA_DATA(q), sizeof queue);

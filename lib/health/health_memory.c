@@ -78,7 +78,7 @@ static const struct health_kind kinds[] = {
     {.key = "rate", .field = rate, HEALTH_LISTED(M, rates), .most = 2 * HEALTH_HOSTS_MOST},
     {0}};
 
-static void forget(void *whole)
+static void memory_forget(void *whole)
 {
     struct health_memory *m = whole;
 
@@ -94,7 +94,7 @@ const struct health_store health_memory_store = {.format = "paro-health-state/2"
                                                  .bytes_most = 64 << 20,
                                                  .head = head,
                                                  .kind = kinds,
-                                                 .release = forget};
+                                                 .release = memory_forget};
 
 /* ---- items ---- */
 
@@ -117,8 +117,8 @@ struct health_rate *health_memory_rate(const struct health_memory *m, const char
 /* ---- opening ---- */
 
 /* A file that is wrong by what is in it is kept under another name. */
-static int load(struct health_memory *m, const char *path, const char *host, int64_t now_s,
-                struct err *err)
+static int memory_load(struct health_memory *m, const char *path, const char *host,
+                       int64_t now_s, struct err *err)
 {
     char kept[4200];
     struct stat st;
@@ -146,7 +146,7 @@ static int load(struct health_memory *m, const char *path, const char *host, int
             err_at(err, path, 1, "host", "is of host '%.64s', expected '%.64s'", m->host, host);
     if (rc == 0)
         return 0;
-    forget(m);
+    memory_forget(m);
     if (err->code == ERR_INPUT && rename(path, kept) == 0)
         err_suffix(err, "; kept as .bad, the next run starts afresh");
     return -1;
@@ -176,7 +176,7 @@ int health_memory_open(struct health_memory *m, const char *dir, const char *hos
     if (rc && err->code == ERR_MISMATCH)
         err_set(err, ERR_MISMATCH, "another check is running, it holds '%s/%s'", dir, lock);
     path = io_join(dir, name);
-    rc = rc ? rc : load(&new, path, quick ? host : "", d->when_s, err);
+    rc = rc ? rc : memory_load(&new, path, quick ? host : "", d->when_s, err);
     if (rc) {
         mem_free(path);
         if (new.lock >= 0)
@@ -190,7 +190,7 @@ int health_memory_open(struct health_memory *m, const char *dir, const char *hos
 
 void health_memory_close(struct health_memory *m)
 {
-    forget(m);
+    memory_forget(m);
     mem_free(m->path);
     if (m->lock >= 0)
         close(m->lock);

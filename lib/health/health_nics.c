@@ -53,7 +53,7 @@ static int make_path(char path[PATH], const char *dir, const char *file)
 }
 
 /* The first line of dir/file, not empty. */
-static enum io_answer read_line(const char *dir, const char *file, char *text, int space)
+static enum io_answer nics_read_line(const char *dir, const char *file, char *text, int space)
 {
     char path[PATH];
 
@@ -62,11 +62,11 @@ static enum io_answer read_line(const char *dir, const char *file, char *text, i
 }
 
 /* A number with `stop` after it; -1 where there is none. */
-static enum io_answer read_value(const char *dir, const char *file, int base, char stop,
-                                 int64_t *out)
+static enum io_answer nics_read_value(const char *dir, const char *file, int base, char stop,
+                                      int64_t *out)
 {
     char text[40], *end;
-    enum io_answer why = read_line(dir, file, text, sizeof text);
+    enum io_answer why = nics_read_line(dir, file, text, sizeof text);
 
     *out = -1;
     if (why != IO_THERE)
@@ -90,18 +90,19 @@ static void note(struct health_nic *n, const char *file)
 }
 
 /* A word of the port's, "" when it has none. */
-static void read_word(struct health_nic *n, const char *dir, const char *file, char *text,
-                      int space)
+static void nics_read_word(struct health_nic *n, const char *dir, const char *file, char *text,
+                           int space)
 {
-    if (read_line(dir, file, text, space) == IO_BROKEN)
+    if (nics_read_line(dir, file, text, space) == IO_BROKEN)
         note(n, file);
 }
 
 /* A count, or a speed, which may be -1: not known. */
-static int64_t read_number(struct health_nic *n, const char *dir, const char *file, int least)
+static int64_t nics_read_number(struct health_nic *n, const char *dir, const char *file,
+                                int least)
 {
     int64_t v;
-    enum io_answer why = read_value(dir, file, 10, 0, &v);
+    enum io_answer why = nics_read_value(dir, file, 10, 0, &v);
 
     if (why == IO_BROKEN || (why == IO_THERE && v < least))
         note(n, file);
@@ -109,7 +110,7 @@ static int64_t read_number(struct health_nic *n, const char *dir, const char *fi
 }
 
 /* Whether dir/file is there; where nobody may know, `unknown`. */
-static int is_there(const char *dir, const char *file, int unknown)
+static int nics_is_there(const char *dir, const char *file, int unknown)
 {
     char path[PATH];
 
@@ -118,7 +119,7 @@ static int is_there(const char *dir, const char *file, int unknown)
     return access(path, F_OK) == 0 || (io_why_not(errno) == IO_BROKEN && unknown);
 }
 
-static void add(struct health_nics *all, const struct health_nic *n)
+static void nics_add(struct health_nics *all, const struct health_nic *n)
 {
     all->nic = mem_grow(all->nic, &all->space, (size_t)all->count + 1, sizeof *all->nic);
     all->nic[all->count++] = *n;
@@ -134,7 +135,7 @@ static void add_counted(struct health_nics *all, const char *dir, struct health_
 
     n->packets = -1;
     for (int way = 0; way < 2; way++) {
-        int64_t more = read_number(n, dir, packets[n->ib][way], 0);
+        int64_t more = nics_read_number(n, dir, packets[n->ib][way], 0);
         more = more > INT64_MAX / 2 ? INT64_MAX / 2 : more;
         if (more >= 0)
             n->packets = more + (n->packets > 0 ? n->packets : 0);
@@ -142,8 +143,8 @@ static void add_counted(struct health_nics *all, const char *dir, struct health_
     for (int i = 0; i < HEALTH_COUNTERS; i++)
         n->counter[i] = -1;
     for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++)
-        n->counter[i] = read_number(n, dir, c[i].path, 0);
-    add(all, n);
+        n->counter[i] = nics_read_number(n, dir, c[i].path, 0);
+    nics_add(all, n);
 }
 
 static void read_net(struct health_nics *all, const char *dir, const char *name)
@@ -151,26 +152,26 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
     struct health_nic n = {0};
     char text[40];
     int64_t flags, carrier;
-    enum io_answer why = read_value(dir, "flags", 16, 0, &flags);
+    enum io_answer why = nics_read_value(dir, "flags", 16, 0, &flags);
 
     if (why == IO_ABSENT || (why == IO_THERE && (flags & IFF_LOOPBACK_BIT)))
         return;
     health_name_make(name, n.name, sizeof n.name);
-    n.real = is_there(dir, "device", 1) && !is_there(dir, "device/physfn", 0);
+    n.real = nics_is_there(dir, "device", 1) && !nics_is_there(dir, "device/physfn", 0);
     n.up = (flags & IFF_UP_BIT) != 0;
-    n.unread = read_value(dir, "carrier", 10, 0, &carrier) == IO_BROKEN ? "carrier" : NULL;
+    n.unread = nics_read_value(dir, "carrier", 10, 0, &carrier) == IO_BROKEN ? "carrier" : NULL;
     if (why == IO_BROKEN)
         n.unread = "flags";
     n.carrier = carrier == 1;
-    read_word(&n, dir, "operstate", text, sizeof text);
+    nics_read_word(&n, dir, "operstate", text, sizeof text);
     n.waits = strcmp(text, "dormant") == 0;
-    read_word(&n, dir, "duplex", text, sizeof text);
+    nics_read_word(&n, dir, "duplex", text, sizeof text);
     n.half = n.carrier && strcmp(text, "half") == 0;
-    n.mbit = read_number(&n, dir, "speed", -1);
+    n.mbit = nics_read_number(&n, dir, "speed", -1);
     n.mbit = n.mbit > 0 && n.mbit < INT32_MAX ? n.mbit : 0; /* all ones: not known */
-    int64_t changes = read_number(&n, dir, "carrier_changes", 0);
-    n.ups = read_number(&n, dir, "carrier_up_count", 0);
-    n.losses = read_number(&n, dir, "carrier_down_count", 0);
+    int64_t changes = nics_read_number(&n, dir, "carrier_changes", 0);
+    n.ups = nics_read_number(&n, dir, "carrier_up_count", 0);
+    n.losses = nics_read_number(&n, dir, "carrier_down_count", 0);
     /* Older kernels count both in one: up, down, up, ... from a link that was down. */
     if (n.losses < 0 && changes >= 0)
         n.losses = changes / 2;
@@ -181,28 +182,28 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
 
 enum { IB_ACTIVE = 4, IB_LINK_UP = 5, IB_DISABLED = 3 };
 
-static void read_port(struct health_nics *all, const char *dir, const char *name)
+static void nics_read_port(struct health_nics *all, const char *dir, const char *name)
 {
     struct health_nic n = {.ib = 1};
     char text[64], *end;
     int64_t state, phys; /* "4: ACTIVE", "5: LinkUp" */
-    enum io_answer why = read_value(dir, "state", 10, ':', &state),
-                   why_phys = read_value(dir, "phys_state", 10, ':', &phys);
+    enum io_answer why = nics_read_value(dir, "state", 10, ':', &state),
+                   why_phys = nics_read_value(dir, "phys_state", 10, ':', &phys);
 
     if (why == IO_ABSENT)
         return;
     health_name_make(name, n.name, sizeof n.name);
     n.unread = why == IO_BROKEN ? "state" : why_phys == IO_BROKEN ? "phys_state" : NULL;
     /* RoCE's link is the interface's business; here are its counters. */
-    read_word(&n, dir, "link_layer", text, sizeof text);
+    nics_read_word(&n, dir, "link_layer", text, sizeof text);
     n.real = strcmp(text, "Ethernet") != 0;
     n.up = phys != IB_DISABLED;
     n.carrier = phys < 0 ? state == IB_ACTIVE : phys == IB_LINK_UP;
     n.waits = n.carrier && state != IB_ACTIVE;
-    n.losses = read_number(&n, dir, "counters/link_downed", 0);
+    n.losses = nics_read_number(&n, dir, "counters/link_downed", 0);
     n.ups = -1;
     /* "100 Gb/sec (4X EDR)"; without a link what it had, or the least there is */
-    read_word(&n, dir, "rate", text, sizeof text);
+    nics_read_word(&n, dir, "rate", text, sizeof text);
     double gbit = strtod(text, &end);
     if (text[0] && end == text)
         note(&n, "rate");
@@ -216,8 +217,8 @@ static void read_port(struct health_nics *all, const char *dir, const char *name
 }
 
 /* Calls `each` for every entry of dir; -1 when it cannot be read to its end. */
-static int walk(struct health_nics *all, const char *dir, const char *below,
-                void (*each)(struct health_nics *, const char *, const char *))
+static int nics_walk(struct health_nics *all, const char *dir, const char *below,
+                     void (*each)(struct health_nics *, const char *, const char *))
 {
     char path[PATH], name[2 * NAME_MAX + 2];
     struct io_names in;
@@ -241,13 +242,13 @@ static void read_device(struct health_nics *all, const char *dir, const char *na
     char ports[PATH];
 
     if (make_path(ports, dir, "ports") &&
-        (walk(all, ports, name, read_port) == 0 || io_why_not(errno) == IO_ABSENT))
+        (nics_walk(all, ports, name, nics_read_port) == 0 || io_why_not(errno) == IO_ABSENT))
         return;
     health_name_make(name, n.name, sizeof n.name);
-    add(all, &n);
+    nics_add(all, &n);
 }
 
-static int by_name(const void *a, const void *b)
+static int nics_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct health_nic *)a)->name, ((const struct health_nic *)b)->name);
 }
@@ -257,7 +258,7 @@ static int hardware_first(const void *a, const void *b)
     const struct health_nic *p = a, *q = b;
     int p_is = p->real || p->ib, q_is = q->real || q->ib;
 
-    return p_is != q_is ? q_is - p_is : by_name(a, b);
+    return p_is != q_is ? q_is - p_is : nics_by_name(a, b);
 }
 
 int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
@@ -270,17 +271,17 @@ int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
         return err_set(err, ERR_INPUT, "a folder's name of %zu bytes, expected %d at most",
                        strlen(sys), SYS);
     make_path(path, sys, "class/net");
-    int rc = walk(&all, path, NULL, read_net);
+    int rc = nics_walk(&all, path, NULL, read_net);
     if (rc == 0) {
         make_path(path, sys, "class/infiniband");
-        rc = walk(&all, path, NULL, read_device) && errno != ENOENT;
+        rc = nics_walk(&all, path, NULL, read_device) && errno != ENOENT;
     }
     if (rc) {
         err_sys(err, "cannot read '%s'", path);
         health_nics_release(&all);
         return -1;
     }
-    read_line(proc, "sys/kernel/random/boot_id", all.boot, sizeof all.boot);
+    nics_read_line(proc, "sys/kernel/random/boot_id", all.boot, sizeof all.boot);
     for (char *c = all.boot; *c; c++)
         if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
             *c = '_';
@@ -291,7 +292,7 @@ int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
         *(last->real || last->ib ? &all.left : &all.left_others) += 1;
     }
     if (all.count)
-        qsort(all.nic, (size_t)all.count, sizeof *all.nic, by_name);
+        qsort(all.nic, (size_t)all.count, sizeof *all.nic, nics_by_name);
     *out = all;
     return 0;
 }

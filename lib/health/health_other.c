@@ -134,8 +134,9 @@ static void expect_by_peers(const struct health_data *d, double *want, double *v
     }
 }
 
-static void name_late(const struct health_data *d, const struct health_rules *rules, int k,
-                      const struct health_end *end, double want_s, struct health_verdict *v)
+static void other_name_late(const struct health_data *d, const struct health_rules *rules,
+                            int k, const struct health_end *end, double want_s,
+                            struct health_verdict *v)
 {
     const struct health_rules ranges = {.warn = rules->late_warn, .crit = rules->late_crit};
     const int two = d->hosts == 2;
@@ -182,7 +183,7 @@ void health_judge_latency(const struct health_data *d, const struct health_rules
         double usual_s = stats_median(want, n);
         for (int k = 0; k < d->hosts; k++)
             if (e.end[k][0].slow && usual_s * (100 / e.end[k][0].median - 1) >= late_least_s)
-                name_late(d, rules, k, &e.end[k][0], usual_s, v);
+                other_name_late(d, rules, k, &e.end[k][0], usual_s, v);
     }
     health_ends_release(&e);
     mem_free(want);

@@ -139,7 +139,7 @@ static int next_shift(struct again *a)
 }
 
 /* Suspected pairs, as many as fit; how many. */
-static int put_pairs(struct again *a, int *dst, unsigned char *taken)
+static int plan_put_pairs(struct again *a, int *dst, unsigned char *taken)
 {
     int put = 0;
 
@@ -156,7 +156,7 @@ static int put_pairs(struct again *a, int *dst, unsigned char *taken)
 }
 
 /* The rest by a shift where it fits, then whoever is left with whoever is left. */
-static void fill(const struct health_data *d, int s, int *dst, unsigned char *taken)
+static void plan_fill(const struct health_data *d, int s, int *dst, unsigned char *taken)
 {
     int n = d->hosts, free_dst = 0;
 
@@ -203,11 +203,11 @@ static int plan_suspicions(const struct health_data *d, const struct health_rule
         memset(taken, 0, n);
         for (size_t k = 0; k < n; k++)
             dst[k] = -1;
-        if (put_pairs(&a, dst, taken) == 0 && p->rounds >= a.ports)
+        if (plan_put_pairs(&a, dst, taken) == 0 && p->rounds >= a.ports)
             break;
         int s = next_shift(&a);
         a.met[s] += d->hosts;
-        fill(d, s, dst, taken);
+        plan_fill(d, s, dst, taken);
         p->rounds++;
     }
     mem_free(taken);

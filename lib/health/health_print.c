@@ -64,13 +64,13 @@ static void put_good(const struct health_report *t, FILE *out)
 }
 
 /* Words of which others have given some: no bar before the perfdata. */
-static int put_text(const char *text, FILE *out)
+static int print_put_text(const char *text, FILE *out)
 {
     return utf8_put(text, "|", out);
 }
 
 /* The worst findings first, as many as fit, then how many more there are. */
-static void put_findings(const struct health_verdict *v, FILE *out)
+static void print_put_findings(const struct health_verdict *v, FILE *out)
 {
     static const enum health_state order[] = {HEALTH_CRITICAL, HEALTH_WARNING, HEALTH_UNKNOWN};
     int used = (int)strlen("HORING CRITICAL - "), put = 0;
@@ -83,7 +83,7 @@ static void put_findings(const struct health_verdict *v, FILE *out)
                 continue;
             if (put++)
                 used += fprintf(out, "; ");
-            used += put_text(f->text, out);
+            used += print_put_text(f->text, out);
         }
     if (put < v->findings)
         fprintf(out, "; %d more", v->findings - put);
@@ -168,7 +168,7 @@ static void put_label(const struct labels *l, int k, const char *what, int is_fi
     if (l->number)
         fprintf(out, "%s%d", l->kind, k);
     else
-        put_text(l->at[k], out);
+        print_put_text(l->at[k], out);
     fprintf(out, "_%s'=", what);
 }
 
@@ -247,7 +247,7 @@ static void put_verbose(const struct health_report *t, FILE *out)
         const struct health_finding *f = &t->v->finding[i];
         const struct health_check *c = health_check_find(f->code);
         fprintf(out, "%s HC-%d ", health_state_name(f->state), f->code);
-        put_text(f->text, out);
+        print_put_text(f->text, out);
         fprintf(out, " (%s: %s)\n", c ? c->text : "no words", health_action_name(f->action));
         if (t->o->verbose > 1 && f->partners > 0)
             fprintf(out, "  %d of %d partners see it, %d samples, z %.1f\n", f->saw,
@@ -279,11 +279,11 @@ static void put_verbose(const struct health_report *t, FILE *out)
         }
 }
 
-static void put_words(const char *word, const struct health_words *w, FILE *out)
+static void print_put_words(const char *word, const struct health_words *w, FILE *out)
 {
     for (int i = 0; i < w->count; i++) {
         fputs(word, out);
-        put_text(w->at[i].text, out);
+        print_put_text(w->at[i].text, out);
         putc('\n', out);
     }
 }
@@ -295,7 +295,7 @@ void health_print_line(const struct health_report *t, FILE *out)
 
     fprintf(out, "HORING %s - ", health_state_name(t->v->state));
     if (t->v->findings)
-        put_findings(t->v, out);
+        print_put_findings(t->v, out);
     else
         put_good(t, out);
     /* A disabled check is no OK. */
@@ -313,8 +313,8 @@ void health_print_line(const struct health_report *t, FILE *out)
         put_verbose(t, out);
     /* The line itself names the worst alone: whoever reads changes alone needs all of them. */
     if (t->o->notify)
-        put_words("NEW ", &t->news.fresh, out);
-    put_words("CLEARED ", &t->news.clear, out);
+        print_put_words("NEW ", &t->news.fresh, out);
+    print_put_words("CLEARED ", &t->news.clear, out);
     for (int i = 0; t->o->suggest && i < t->v->findings; i++)
         if (health_suggest(t->d, &t->v->finding[i], line, sizeof line) == 0)
             fprintf(out, "%s\n", line);

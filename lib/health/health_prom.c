@@ -14,14 +14,14 @@
 #include "health/health_store.h"
 #include "health/health_parts.h"
 
-static void put_head(FILE *f, const char *name, const char *help)
+static void prom_put_head(FILE *f, const char *name, const char *help)
 {
     prom_head(f, "horing_", name, "gauge", help);
 }
 
-static void put_value(FILE *f, const char *name, const char *help, int decimals, double v)
+static void prom_put_value(FILE *f, const char *name, const char *help, int decimals, double v)
 {
-    put_head(f, name, help);
+    prom_put_head(f, name, help);
     fprintf(f, "horing_%s %.*f\n", name, decimals, v);
 }
 
@@ -29,7 +29,7 @@ static void put_value(FILE *f, const char *name, const char *help, int decimals,
 static void put_ports(FILE *f, const struct health_report *t, const char *name,
                       const char *help, int ratio)
 {
-    put_head(f, name, help);
+    prom_put_head(f, name, help);
     for (int k = 0; t->v->port && k < t->v->hosts; k++)
         for (int w = 0; w < 2; w++) {
             const struct health_port *p = &t->v->port[k][w];
@@ -47,7 +47,7 @@ enum link_value { CARRIER, SPEED, ERRORS };
 static void put_links(FILE *f, const struct health_data *d, const char *name, const char *help,
                       enum link_value what)
 {
-    put_head(f, name, help);
+    prom_put_head(f, name, help);
     for (int i = 0; i < d->links.count; i++) {
         const struct health_link *l = &d->links.at[i];
         const double value[] = {l->carrier, l->Bps > 0 ? l->Bps : -1, (double)l->errors};
@@ -60,9 +60,9 @@ static void put_links(FILE *f, const struct health_data *d, const char *name, co
     }
 }
 
-static void put_findings(FILE *f, const struct health_report *t)
+static void prom_put_findings(FILE *f, const struct health_report *t)
 {
-    put_head(f, "finding", "Findings, by code (horing-check(1))");
+    prom_put_head(f, "finding", "Findings, by code (horing-check(1))");
     for (int i = 0; i < t->v->findings; i++) {
         const struct health_finding *g = &t->v->finding[i];
         int again = 0; /* a series once: findings that differ in words alone are one */
@@ -113,14 +113,15 @@ int health_write_prom(const struct health_report *t, const char *path, int64_t n
         success_s = t->memory->measured_s;
     if (io_create(&out, path, IO_FORCE | IO_CLOSED, err))
         return -1;
-    put_value(out.file, "state", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN", 0,
-              t ? t->v->state : HEALTH_UNKNOWN);
-    put_value(out.file, "last_run_timestamp_seconds", "When the check ran", 0, (double)now_s);
-    put_value(out.file, "last_success_timestamp_seconds",
-              "When a check last reached a verdict; 0: never", 0, (double)success_s);
+    prom_put_value(out.file, "state", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN", 0,
+                   t ? t->v->state : HEALTH_UNKNOWN);
+    prom_put_value(out.file, "last_run_timestamp_seconds", "When the check ran", 0,
+                   (double)now_s);
+    prom_put_value(out.file, "last_success_timestamp_seconds",
+                   "When a check last reached a verdict; 0: never", 0, (double)success_s);
     if (!t)
         return io_commit(&out, err);
-    put_findings(out.file, t);
+    prom_put_findings(out.file, t);
     put_ports(out.file, t, "port_bytes_per_second", "Payload rate of a host's port", 0);
     put_ports(out.file, t, "port_expected_ratio",
               "Rate of a host's port over its expected rate", 1);
@@ -129,8 +130,9 @@ int health_write_prom(const struct health_report *t, const char *path, int64_t n
               SPEED);
     put_links(out.file, t->d, "link_new_errors", "Errors of the link since the previous run",
               ERRORS);
-    put_value(out.file, "wrong_words", "Received words that differ from the sent ones", 0,
-              (double)health_wrong_words(t->d));
-    put_value(out.file, "duration_seconds", "Time that the measurement took", 3, t->d->seconds);
+    prom_put_value(out.file, "wrong_words", "Received words that differ from the sent ones", 0,
+                   (double)health_wrong_words(t->d));
+    prom_put_value(out.file, "duration_seconds", "Time that the measurement took", 3,
+                   t->d->seconds);
     return io_commit(&out, err);
 }

@@ -40,8 +40,8 @@ struct quick {
 
 /* "HOST WORDS" of a port; counted, not estimated: no confirmation is needed. */
 static struct health_finding *__attribute__((format(printf, 5, 6)))
-report(struct quick *q, enum health_state state, int code, const char *link, const char *fmt,
-       ...)
+quick_report(struct quick *q, enum health_state state, int code, const char *link,
+             const char *fmt, ...)
 {
     char text[256];
     va_list list;
@@ -110,7 +110,7 @@ static struct growth growth_of(const struct quick *q, const struct health_nic *n
 /* ---- errors ---- */
 
 /* The sum of the events after `oldest_s`. */
-static struct health_event sum(const struct health_event *e, int count, int64_t oldest_s)
+static struct health_event quick_sum(const struct health_event *e, int count, int64_t oldest_s)
 {
     struct health_event all = {0};
 
@@ -132,22 +132,24 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
         /* Some counters are parts of others: the more specific one comes first. */
         if (!health_errors_are_many(g->counter[i], g->packets))
             continue;
-        report(q, HEALTH_WARNING, HC_ERRORS, n->name,
-               " port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", n->name,
-               g->counter[i], c[i].name, clamp_event(g->packets), g->since_s > 0 ? ", in " : "",
-               g->since_s > 0 ? units_time(&u, g->since_s) : "")
+        quick_report(q, HEALTH_WARNING, HC_ERRORS, n->name,
+                     " port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", n->name,
+                     g->counter[i], c[i].name, clamp_event(g->packets),
+                     g->since_s > 0 ? ", in " : "",
+                     g->since_s > 0 ? units_time(&u, g->since_s) : "")
             ->measured = (double)g->counter[i];
         return;
     }
     if (!k || !k->recents)
         return;
-    struct health_event hour = sum(k->recent, k->recents, q->o->now_s - recent_s);
+    struct health_event hour = quick_sum(k->recent, k->recents, q->o->now_s - recent_s);
     int64_t errors = hour.n + clamp_event(g->most),
             packets = hour.packets + clamp_event(g->packets);
     if (health_errors_are_many(errors, packets))
-        report(q, HEALTH_WARNING, HC_ERRORS, n->name,
-               " port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
-               n->name, errors, packets)
+        quick_report(q, HEALTH_WARNING, HC_ERRORS, n->name,
+                     " port '%s' counts %" PRId64 " errors in %" PRId64
+                     " packets within an hour",
+                     n->name, errors, packets)
             ->measured = (double)errors;
 }
 
@@ -159,8 +161,8 @@ static void judge_full(struct quick *q, const struct health_nic *n)
     while (i < HEALTH_COUNTERS && c[i].name && (c[i].end == 0 || n->counter[i] != c[i].end))
         i++;
     if (i < HEALTH_COUNTERS && c[i].name)
-        report(q, HEALTH_UNKNOWN, HC_FULL, n->name,
-               " port '%s': %s is at its maximum, %" PRId64, n->name, c[i].name, c[i].end)
+        quick_report(q, HEALTH_UNKNOWN, HC_FULL, n->name,
+                     " port '%s': %s is at its maximum, %" PRId64, n->name, c[i].name, c[i].end)
             ->measured = (double)c[i].end;
 }
 
@@ -172,12 +174,13 @@ static void judge_measured(struct quick *q, const struct health_nic *n,
 
     if (k)
         seen.losses_in_day =
-            sum(k->loss, k->losses, q->o->now_s - loss_s).n + clamp_event(g->losses);
+            quick_sum(k->loss, k->losses, q->o->now_s - loss_s).n + clamp_event(g->losses);
     for (const struct health_check *c = health_checks; c->code; c++) {
         double v = c->measure ? c->measure(&seen) : NAN;
         if (v >= c->warn)
-            report(q, c->crit > 0 && v >= c->crit ? HEALTH_CRITICAL : HEALTH_WARNING, c->code,
-                   n->name, " port '%s' %s %.0f %s", n->name, c->says, v, c->what)
+            quick_report(q, c->crit > 0 && v >= c->crit ? HEALTH_CRITICAL : HEALTH_WARNING,
+                         c->code, n->name, " port '%s' %s %.0f %s", n->name, c->says, v,
+                         c->what)
                 ->measured = v;
     }
 }
@@ -185,17 +188,17 @@ static void judge_measured(struct quick *q, const struct health_nic *n,
 /* ---- the link ---- */
 
 /* Whether there is a link; reports one that is not there. */
-static int judge_link(struct quick *q, const struct health_nic *n, int want_up)
+static int quick_judge_link(struct quick *q, const struct health_nic *n, int want_up)
 {
     if (!n->up && want_up)
-        report(q, HEALTH_WARNING, HC_GONE, n->name, " port '%s' was in use and is set down",
-               n->name);
+        quick_report(q, HEALTH_WARNING, HC_GONE, n->name,
+                     " port '%s' was in use and is set down", n->name);
     else if (n->up && !n->carrier && want_up)
-        report(q, HEALTH_CRITICAL, HC_LINK, n->name, " lost the link of its port '%s'",
-               n->name);
+        quick_report(q, HEALTH_CRITICAL, HC_LINK, n->name, " lost the link of its port '%s'",
+                     n->name);
     else if (n->ib && n->carrier && n->waits)
-        report(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, HC_UNUSED, n->name,
-               " port '%s' has a link and is not ACTIVE: no subnet manager?", n->name);
+        quick_report(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, HC_UNUSED, n->name,
+                     " port '%s' has a link and is not ACTIVE: no subnet manager?", n->name);
     return n->up && n->carrier && !n->waits;
 }
 
@@ -217,8 +220,9 @@ static void judge_speed(struct quick *q, const struct health_nic *n, int64_t wan
     if (n->mbit > 0)
         snprintf(speed, sizeof speed, "runs at %.4g of %.4g Gbit/s", (double)n->mbit / 1e3,
                  (double)(want_mbit > 0 ? want_mbit : n->mbit) / 1e3);
-    struct health_finding *f = report(q, s, HC_SPEED, n->name, " port '%s' %s%s%s", n->name,
-                                      speed, lanes, n->half ? ", half duplex" : "");
+    struct health_finding *f =
+        quick_report(q, s, HC_SPEED, n->name, " port '%s' %s%s%s", n->name, speed, lanes,
+                     n->half ? ", half duplex" : "");
     f->percent = percent;
     f->measured = (double)n->mbit * 1e6 / 8;
     f->expected = (double)want_mbit * 1e6 / 8;
@@ -258,8 +262,8 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
     if (!n->real && !e && !n->ib)
         return;
     if (n->unread) { /* neither well nor lost */
-        report(q, HEALTH_UNKNOWN, HC_UNABLE, n->name, ": cannot read '%s' of port '%s'",
-               n->unread, n->name);
+        quick_report(q, HEALTH_UNKNOWN, HC_UNABLE, n->name, ": cannot read '%s' of port '%s'",
+                     n->unread, n->name);
         q->judged++;
         return;
     }
@@ -267,14 +271,14 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
     if (n->broken > 1)
         snprintf(more, sizeof more, ", nor %d other files", n->broken - 1);
     if (n->broken)
-        report(q, HEALTH_UNKNOWN, HC_UNREAD, n->name, ": cannot read '%s' of port '%s'%s",
-               n->broken_file, n->name, more);
+        quick_report(q, HEALTH_UNKNOWN, HC_UNREAD, n->name, ": cannot read '%s' of port '%s'%s",
+                     n->broken_file, n->name, more);
     if (n->real || e) { /* of RoCE's port the interface has the link */
         int want_up = e || (k ? k->want_up : had_link(n));
         q->judged += n->up || want_up;
         if (n->waits && !n->ib)
             return;
-        if (judge_link(q, n, want_up))
+        if (quick_judge_link(q, n, want_up))
             judge_speed(q, n,
                         e && e->mbit ? e->mbit
                         : k          ? k->want_mbit
@@ -290,7 +294,7 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
 }
 
 /* Whether there is a port of that name, or a device whose ports cannot be read. */
-static int is_there(const struct health_nics *all, const char *name)
+static int quick_is_there(const struct health_nics *all, const char *name)
 {
     size_t n = strcspn(name, "/");
 
@@ -311,25 +315,25 @@ static void judge_absent(struct quick *q)
 
     for (int i = 0; q->m && i < q->m->nics.count; i++) {
         const char *link = q->m->nics.at[i].last.name;
-        if (!q->m->nics.at[i].want_up || is_there(q->now, link))
+        if (!q->m->nics.at[i].want_up || quick_is_there(q->now, link))
             continue;
-        report(q, HEALTH_CRITICAL, HC_GONE, link, " has no port '%s' any more", link);
+        quick_report(q, HEALTH_CRITICAL, HC_GONE, link, " has no port '%s' any more", link);
         q->judged++;
     }
     for (int i = 0; i < c->expects; i++) {
         const char *link = c->expect[i].link;
         const struct health_known *k = q->m ? health_memory_nic(q->m, link) : NULL;
-        if (strpbrk(link, "*?[") || is_there(q->now, link) || (k && k->want_up) ||
+        if (strpbrk(link, "*?[") || quick_is_there(q->now, link) || (k && k->want_up) ||
             health_config_find_expect(c, q->o->host, link) != &c->expect[i])
             continue;
         health_name_clean(link, clean, sizeof clean);
-        report(q, HEALTH_CRITICAL, HC_GONE, link, " has no port '%s', which is expected",
-               clean);
+        quick_report(q, HEALTH_CRITICAL, HC_GONE, link, " has no port '%s', which is expected",
+                     clean);
         q->judged++;
     }
 }
 
-static void judge(struct quick *q)
+static void quick_judge(struct quick *q)
 {
     const int left = q->now->left + q->now->left_others;
 
@@ -342,15 +346,15 @@ static void judge(struct quick *q)
         judge_nic(q, &q->now->nic[i]);
     /* Ports that nobody looked at are neither well nor gone. */
     if (q->now->left || (left && q->o->config.expects)) {
-        report(q, HEALTH_UNKNOWN, HC_UNABLE, "",
-               " has %d ports, %d of them not checked (%d at most)", q->now->count + left, left,
-               HEALTH_NICS_MOST);
+        quick_report(q, HEALTH_UNKNOWN, HC_UNABLE, "",
+                     " has %d ports, %d of them not checked (%d at most)", q->now->count + left,
+                     left, HEALTH_NICS_MOST);
         return;
     }
     judge_absent(q);
     if (q->judged == 0)
-        report(q, HEALTH_UNKNOWN, HC_UNABLE, "",
-               " has no network hardware that is up: nothing to check");
+        quick_report(q, HEALTH_UNKNOWN, HC_UNABLE, "",
+                     " has no network hardware that is up: nothing to check");
 }
 
 /* ---- what is remembered ---- */
@@ -460,7 +464,7 @@ int health_quick(const struct health_options *o, FILE *out, enum health_state *s
         rc = health_nics_read(&now, o->sys, o->proc, err);
         if (rc)
             break;
-        judge(&q);
+        quick_judge(&q);
         twice = 0;
         for (int i = 0; i < v.findings; i++)
             twice |= health_check_find(v.finding[i].code)->read_twice;

@@ -36,7 +36,8 @@ static struct health_problem *problem_of(struct health_memory *m, const struct h
     return p;
 }
 
-static void see(struct health_memory *m, const struct health_data *d, struct health_finding *f)
+static void reconcile_see(struct health_memory *m, const struct health_data *d,
+                          struct health_finding *f)
 {
     struct health_problem *p = problem_of(m, d, f);
     enum health_state s = f->state;
@@ -78,7 +79,7 @@ static void clear(struct health_news *n, const struct health_problem *p, int64_t
              clock_text(p->first_s, now_s, since), (now_s - p->first_s) / 60);
 }
 
-static int host_of(const struct health_data *d, const char *name)
+static int reconcile_host_of(const struct health_data *d, const char *name)
 {
     for (int k = 0; name[0] && k < d->hosts; k++)
         if (strcmp(d->host[k].name, name) == 0)
@@ -92,7 +93,7 @@ static int miss(struct health_problem *p, const struct health_data *d, struct he
 {
     char seen[32], until[32], why[80] = "not measured now";
 
-    if (p->host[0] && host_of(d, p->host) < 0) /* not of this run's hosts */
+    if (p->host[0] && reconcile_host_of(d, p->host) < 0) /* not of this run's hosts */
         return 0;
     if (health_config_is_disabled(&o->config, p->code) ||
         health_config_is_ignored(&o->config, p->code, p->host, p->link, d->when_s))
@@ -109,10 +110,10 @@ static int miss(struct health_problem *p, const struct health_data *d, struct he
     if (measured)
         snprintf(why, sizeof why, "not seen now; reported until %s",
                  clock_text(p->last_s + HEALTH_STICKY_S, d->when_s, until));
-    struct health_finding *f = health_verdict_addf(v, p->reported, p->code, host_of(d, p->host),
-                                                   "%.180s (until %s, %s)", p->text,
-                                                   clock_text(p->last_s, d->when_s, seen), why);
-    f->other = host_of(d, p->other);
+    struct health_finding *f = health_verdict_addf(
+        v, p->reported, p->code, reconcile_host_of(d, p->host), "%.180s (until %s, %s)",
+        p->text, clock_text(p->last_s, d->when_s, seen), why);
+    f->other = reconcile_host_of(d, p->other);
     f->way = p->way;
     f->confirmed = 0;
     f->action = HEALTH_MONITOR;
@@ -143,7 +144,7 @@ void health_reconcile(struct health_memory *m, const struct health_data *d,
     for (int i = 0; i < m->problems.count; i++)
         m->problems.at[i].seen = 0;
     for (int i = 0; i < seen; i++)
-        see(m, d, &v->finding[i]);
+        reconcile_see(m, d, &v->finding[i]);
     for (int i = 0; i < m->problems.count; i++) {
         struct health_problem p = m->problems.at[i];
         if (!p.seen && miss(&p, d, v, o, measured, news))
@@ -217,7 +218,7 @@ int health_filter(const struct health_data *d, struct health_verdict *v,
 /* ---- a scheduler's command ---- */
 
 /* A word of the shell's and of Slurm's: what else a name may hold is left out. */
-static void put_word(char *to, size_t space, const char *text, const char *also)
+static void reconcile_put_word(char *to, size_t space, const char *text, const char *also)
 {
     size_t n = strlen(to);
 
@@ -238,12 +239,12 @@ int health_suggest(const struct health_data *d, const struct health_finding *f, 
         (f->action != HEALTH_OPERATOR && f->action != HEALTH_ISOLATE))
         return -1;
     /* Without some of its characters it would be another node. */
-    put_word(node, sizeof node, host, "-._");
+    reconcile_put_word(node, sizeof node, host, "-._");
     if (strcmp(node, host) != 0)
         return -1;
     snprintf(to, space, "scontrol update NodeName=%s State=DRAIN Reason=\"horing: HC-%d ", node,
              f->code);
-    put_word(to, space - 2, f->text, " -._:,;%/()>");
+    reconcile_put_word(to, space - 2, f->text, " -._:,;%/()>");
     strcat(to, "\"");
     return 0;
 }

@@ -21,8 +21,8 @@ enum {
 /* ---- tables ---- */
 
 /* Names of checks in their order. */
-static int read_parts(const struct record *f, const struct tree *t, const struct tree_node *n,
-                      void *at, struct err *err)
+static int record_read_parts(const struct record *f, const struct tree *t,
+                             const struct tree_node *n, void *at, struct err *err)
 {
     unsigned *parts = at;
     int last = -1, part = 0;
@@ -41,7 +41,7 @@ static int read_parts(const struct record *f, const struct tree *t, const struct
     return 0;
 }
 
-static void put_parts(const struct record *f, struct jout *j, const void *at)
+static void record_put_parts(const struct record *f, struct jout *j, const void *at)
 {
     jout_open(j, f->key, '[');
     for (int p = 0; p < HEALTH_PARTS; p++)
@@ -59,8 +59,8 @@ static const struct record head[] = {
     RECORD_INT(D, seed, "seed", INT64_MIN, INT64_MAX),
     RECORD_INT(D, rounds, "rounds", 0, ROUNDS_MOST),
     RECORD_INT(D, wanted, "wanted", 0, ROUNDS_MOST),
-    RECORD(OWN, D, asked, "asked", .read = read_parts, .put = put_parts),
-    RECORD(OWN, D, done, "done", .read = read_parts, .put = put_parts),
+    RECORD(OWN, D, asked, "asked", .read = record_read_parts, .put = record_put_parts),
+    RECORD(OWN, D, done, "done", .read = record_read_parts, .put = record_put_parts),
     RECORD_NUM(D, seconds, "seconds", 0, TIME_MOST),
     RECORD_NUM(D, deadline_s, "deadline_s", 0, TIME_MOST),
     RECORD(BOOL, D, capped, "capped", .flags = RECORD_OPTIONAL | RECORD_ABSENT | RECORD_ZERO),
@@ -133,7 +133,7 @@ static const struct record collective[] = {
 
 /* ---- checks beyond bounds ---- */
 
-static const char *check_host(void *whole, void *item, const char **key)
+static const char *record_check_host(void *whole, void *item, const char **key)
 {
     struct health_data *d = whole;
     const struct health_host *h = item;
@@ -145,7 +145,7 @@ static const char *check_host(void *whole, void *item, const char **key)
     return NULL;
 }
 
-static const char *check_link(void *whole, void *item, const char **key)
+static const char *record_check_link(void *whole, void *item, const char **key)
 {
     *key = "of";
     return ((struct health_link *)item)->host < ((struct health_data *)whole)->hosts
@@ -153,7 +153,7 @@ static const char *check_link(void *whole, void *item, const char **key)
                : "is no host of the record";
 }
 
-static const char *check_ends(const int end[2], int ends, const char **key)
+static const char *record_check_ends(const int end[2], int ends, const char **key)
 {
     *key = end[0] < ends ? "dst" : "src";
     if (end[0] >= ends || end[1] >= ends)
@@ -163,13 +163,13 @@ static const char *check_ends(const int end[2], int ends, const char **key)
 
 static const char *check_pair(void *whole, void *item, const char **key)
 {
-    return check_ends(item, ((struct health_data *)whole)->hosts,
-                      key); /* src, dst come first */
+    return record_check_ends(item, ((struct health_data *)whole)->hosts,
+                             key); /* src, dst come first */
 }
 
 static const char *check_ranks(void *whole, void *item, const char **key)
 {
-    return check_ends(item, ((struct health_data *)whole)->ranks, key);
+    return record_check_ends(item, ((struct health_data *)whole)->ranks, key);
 }
 
 static const char *check_wrong(void *whole, void *item, const char **key)
@@ -209,8 +209,8 @@ static const struct health_kind kinds[] = {
      HEALTH_ITEMS(D, host, hosts, host_space),
      .most = HEALTH_HOSTS_MOST,
      .unique = 1,
-     .check = check_host},
-    KIND("link", links, port, LINKS_MOST, check_link),
+     .check = record_check_host},
+    KIND("link", links, port, LINKS_MOST, record_check_link),
     KIND("gpu", gpus, gpu, RANKS_MOST, NULL),
     KIND("Bps", samples, sample, SAMPLES_MOST, check_pair),
     KIND("rank_Bps", rank_samples, rank_sample, SAMPLES_MOST, check_ranks),
@@ -220,7 +220,7 @@ static const struct health_kind kinds[] = {
     KIND("collective_s", collectives, collective, HEALTH_PAIRS_MOST, check_collective),
     {0}};
 
-static const char *check_whole(void *whole, const char **key)
+static const char *record_check_whole(void *whole, const char **key)
 {
     const struct health_data *d = whole;
 
@@ -232,7 +232,7 @@ static const char *check_whole(void *whole, const char **key)
                : NULL;
 }
 
-static void release(void *whole)
+static void record_release(void *whole)
 {
     health_data_release(whole);
 }
@@ -243,5 +243,5 @@ const struct health_store health_record_store = {.format = "paro-health/1",
                                                  .counted = 1,
                                                  .kind = kinds,
                                                  .size = sizeof(D),
-                                                 .check = check_whole,
-                                                 .release = release};
+                                                 .check = record_check_whole,
+                                                 .release = record_release};

@@ -123,7 +123,8 @@ static int read_head(struct reader *r)
     return 0;
 }
 
-static int add_item(struct reader *r, const struct health_kind *k, const struct tree_node *o)
+static int store_add_item(struct reader *r, const struct health_kind *k,
+                          const struct tree_node *o)
 {
     const char *key = NULL, *wrong = NULL;
     char *item = mem_new(1, k->size);
@@ -155,7 +156,7 @@ static int add_item(struct reader *r, const struct health_kind *k, const struct 
     return rc;
 }
 
-static int read_line(struct reader *r, const char *text, int64_t bytes)
+static int store_read_line(struct reader *r, const char *text, int64_t bytes)
 {
     const struct health_kind *k = r->s->kind;
     int rc;
@@ -169,7 +170,7 @@ static int read_line(struct reader *r, const char *text, int64_t bytes)
     if (r->line == 1)
         rc = read_head(r);
     else
-        rc = k->key ? add_item(r, k, r->tree.root)
+        rc = k->key ? store_add_item(r, k, r->tree.root)
                     : FAIL(r, NULL, "is no item of '%s'", r->s->format);
     tree_release(&r->tree);
     return rc;
@@ -185,7 +186,7 @@ static int read_yaml(struct reader *r, const char *text, int64_t bytes)
         rc = tree_list(&r->tree, list, 0, k->most, r->err);
         for (const struct tree_node *c = list->child; rc == 0 && c; c = c->next) {
             r->line = c->line;
-            rc = add_item(r, k, c);
+            rc = store_add_item(r, k, c);
         }
     }
     tree_release(&r->tree);
@@ -213,7 +214,7 @@ static int check_format(struct reader *r, const char *text, int64_t bytes)
 }
 
 /* Where the last line begins; -1: it is no checksum of what is before it. */
-static int64_t check_sum(struct reader *r, const char *text, int64_t bytes)
+static int64_t store_check_sum(struct reader *r, const char *text, int64_t bytes)
 {
     char line[HEALTH_TAIL];
     int64_t before = bytes - health_store_tail(r->s, text, 0, line);
@@ -232,7 +233,7 @@ static int64_t check_sum(struct reader *r, const char *text, int64_t bytes)
     return FAIL(r, NULL, "does not end with its checksum: it is cut or changed");
 }
 
-static int by_name(const void *a, const void *b)
+static int store_by_name(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
     int order = strcmp(x, y);
@@ -249,7 +250,7 @@ static int check_unique(struct reader *r, const struct health_kind *k)
 
     for (int i = 0; i < count; i++)
         name[i] = at + (size_t)i * k->size;
-    qsort(name, (size_t)count, sizeof *name, by_name);
+    qsort(name, (size_t)count, sizeof *name, store_by_name);
     for (int i = 1; rc == 0 && i < count; i++)
         if (strcmp(name[i - 1], name[i]) == 0) {
             r->line = r->line_of[(size_t)(name[i] - at) / k->size];
@@ -263,7 +264,7 @@ int health_store_parse(const struct health_store *s, const char *name, const cha
                        int64_t bytes, void *whole, struct err *err)
 {
     struct reader r = {.s = s, .name = name, .whole = whole, .promised = -1, .err = err};
-    int64_t end = check_format(&r, text, bytes) ? -1 : check_sum(&r, text, bytes);
+    int64_t end = check_format(&r, text, bytes) ? -1 : store_check_sum(&r, text, bytes);
     int rc = end < 0 ? -1 : 0, count;
     const char *key = NULL, *wrong = NULL;
 
@@ -274,7 +275,7 @@ int health_store_parse(const struct health_store *s, const char *name, const cha
     for (const char *at = text, *stop; rc == 0 && !s->yaml && at < text + end; at = stop + 1) {
         stop = memchr(at, '\n', (size_t)(text + end - at));
         r.line++;
-        rc = read_line(&r, at, stop - at);
+        rc = store_read_line(&r, at, stop - at);
     }
     for (const struct health_kind *k = s->kind; rc == 0 && k->key; k++)
         if (k->unique)

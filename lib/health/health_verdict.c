@@ -49,7 +49,7 @@ struct health_finding health_finding_new(enum health_state state, int code)
     return f;
 }
 
-static int order(const void *a, const void *b)
+static int verdict_order(const void *a, const void *b)
 {
     const struct health_finding *p = a, *q = b;
     const int x[] = {p->code, p->host, p->other, p->rank, p->way},
@@ -65,7 +65,7 @@ static int order(const void *a, const void *b)
 void health_verdict_sort(struct health_verdict *v)
 {
     if (v->findings)
-        qsort(v->finding, (size_t)v->findings, sizeof *v->finding, order);
+        qsort(v->finding, (size_t)v->findings, sizeof *v->finding, verdict_order);
 }
 
 void health_verdict_add(struct health_verdict *v, const struct health_finding *f)

@@ -160,7 +160,7 @@ void kern_rope_table(float *table, int64_t seq, int64_t rotary, const double *in
 }
 
 KERN_CLONES
-static void rotate(float *x, const float *cosine, int64_t half, float sign)
+static void cpu_rotate(float *x, const float *cosine, int64_t half, float sign)
 {
     const float *sine = cosine + half;
 
@@ -178,8 +178,8 @@ void kern_rope(float *x, int64_t ld, const float *table, int64_t batch, int64_t 
 {
     for (int64_t i = 0; i < batch * seq; i++)
         for (int64_t h = 0; h < heads; h++)
-            rotate(x + i * ld + h * head_dim, table + i % seq * rotary, rotary / 2,
-                   back ? -1.0f : 1.0f);
+            cpu_rotate(x + i * ld + h * head_dim, table + i % seq * rotary, rotary / 2,
+                       back ? -1.0f : 1.0f);
 }
 
 KERN_CLONES
@@ -289,8 +289,8 @@ struct adamw_factors {
 };
 
 KERN_CLONES
-static void adamw(float *w, float *m, float *v, const float *g, int64_t n,
-                  struct adamw_factors f)
+static void cpu_adamw(float *w, float *m, float *v, const float *g, int64_t n,
+                      struct adamw_factors f)
 {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; i++) {
@@ -315,5 +315,5 @@ void kern_adamw(float *w, float *m, float *v, const float *g, int64_t n, double 
     };
 
     assert(step >= 1);
-    adamw(w, m, v, g, n, f);
+    cpu_adamw(w, m, v, g, n, f);
 }

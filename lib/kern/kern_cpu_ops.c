@@ -50,14 +50,14 @@ static void tokens(struct kern *k, struct kern_tokens *out, void *space, const i
     *out = (struct kern_tokens){.id = tokens, .target = targets, .n = n};
 }
 
-static void embed(struct kern *k, void *y, const void *table, const struct kern_tokens *t,
-                  int64_t vocab, int64_t c)
+static void cpu_ops_embed(struct kern *k, void *y, const void *table,
+                          const struct kern_tokens *t, int64_t vocab, int64_t c)
 {
     kern_embed(y, table, t->id, t->n, vocab, c);
 }
 
-static void embed_backward(struct kern *k, float *dtable, const void *dy,
-                           const struct kern_tokens *t, int64_t c)
+static void cpu_ops_embed_backward(struct kern *k, float *dtable, const void *dy,
+                                   const struct kern_tokens *t, int64_t c)
 {
     kern_embed_backward(dtable, dy, t->id, t->n, c);
 }
@@ -127,8 +127,8 @@ static const char *attention_by(const struct kern *k, const struct kern_heads *s
     return "kernels of our own";
 }
 
-static void attention(struct kern *k, const struct kern_heads *s, void *out, float *lse,
-                      const void *qkv, void *scratch)
+static void cpu_ops_attention(struct kern *k, const struct kern_heads *s, void *out, float *lse,
+                              const void *qkv, void *scratch)
 {
     kern_attention(s, out, lse, qkv, scratch);
 }
@@ -140,23 +140,23 @@ static void attention_backward(struct kern *k, const struct kern_heads *s, void 
     kern_attention_backward(s, dqkv, dout, out, lse, qkv, scratch);
 }
 
-static void gated(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
-                  int64_t c, int64_t ld, int gelu)
+static void cpu_ops_gated(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
+                          int64_t c, int64_t ld, int gelu)
 {
     for (int64_t i = 0; i < n; i++)
         (gelu ? kern_geglu : kern_swiglu)((float *)y + i * c, (const float *)gate + i * ld,
                                           (const float *)up + i * ld, c);
 }
 
-static void gated_backward(struct kern *k, void *dy, void *gate, void *up, int64_t n, int64_t c,
-                           int64_t ld, int gelu)
+static void cpu_ops_gated_backward(struct kern *k, void *dy, void *gate, void *up, int64_t n,
+                                   int64_t c, int64_t ld, int gelu)
 {
     for (int64_t i = 0; i < n; i++)
         (gelu ? kern_geglu_backward : kern_swiglu_backward)(
             (float *)dy + i * c, (float *)gate + i * ld, (float *)up + i * ld, c);
 }
 
-static void gelu(struct kern *k, void *y, const void *x, int64_t n, int tanh)
+static void cpu_ops_gelu(struct kern *k, void *y, const void *x, int64_t n, int tanh)
 {
     if (tanh)
         kern_gelu_tanh(y, x, n);
@@ -164,7 +164,7 @@ static void gelu(struct kern *k, void *y, const void *x, int64_t n, int tanh)
         kern_gelu(y, x, n);
 }
 
-static void gelu_backward(struct kern *k, void *dy, void *x, int64_t n, int tanh)
+static void cpu_ops_gelu_backward(struct kern *k, void *dy, void *x, int64_t n, int tanh)
 {
     if (tanh)
         kern_gelu_tanh_backward(dy, x, n);
@@ -173,8 +173,8 @@ static void gelu_backward(struct kern *k, void *dy, void *x, int64_t n, int tanh
 }
 
 /* Row by row, so that the second pass finds the row in the cache. */
-static void cross_entropy(struct kern *k, void *logits, int64_t ld, const struct kern_tokens *t,
-                          int64_t v, float scale)
+static void cpu_ops_cross_entropy(struct kern *k, void *logits, int64_t ld,
+                                  const struct kern_tokens *t, int64_t v, float scale)
 {
     double loss = 0;
     float lse = 0;
@@ -192,13 +192,13 @@ static void cross_entropy(struct kern *k, void *logits, int64_t ld, const struct
     own_of(k)->loss = loss;
 }
 
-static int loss(struct kern *k, double *out, struct err *err)
+static int cpu_ops_loss(struct kern *k, double *out, struct err *err)
 {
     *out = own_of(k)->loss;
     return 0;
 }
 
-static void add(struct kern *k, void *y, const void *x, int64_t n)
+static void cpu_ops_add(struct kern *k, void *y, const void *x, int64_t n)
 {
     kern_add(y, x, n);
 }
@@ -216,8 +216,8 @@ static int product_new(struct kern *k, struct kern_product **out,
     return kern_product_new(out, shape, err);
 }
 
-static void product(struct kern *k, const struct kern_product *p, const void *a, const void *b,
-                    const void *from, const void *bias_row, void *c)
+static void cpu_ops_product(struct kern *k, const struct kern_product *p, const void *a,
+                            const void *b, const void *from, const void *bias_row, void *c)
 {
     kern_product_run(p, a, b, from, bias_row, c);
 }
@@ -255,8 +255,8 @@ static void round_cpu(struct kern *k, void *to, enum dtype type, const float *x,
     }
 }
 
-static void accumulate(struct kern *k, void *acc, enum dtype acc_type, const void *x,
-                       enum dtype type, int64_t n)
+static void cpu_ops_accumulate(struct kern *k, void *acc, enum dtype acc_type, const void *x,
+                               enum dtype type, int64_t n)
 {
     float a[SHORT];
 
@@ -297,7 +297,7 @@ static const float *piece_of(const struct kern *k, const void *x, enum dtype typ
     return piece;
 }
 
-static void sumsq(struct kern *k, const void *x, enum dtype type, int64_t n)
+static void cpu_ops_sumsq(struct kern *k, const void *x, enum dtype type, int64_t n)
 {
     for (int64_t at = 0; at < n; at += PIECE) {
         int64_t part = n - at < PIECE ? n - at : PIECE;
@@ -306,15 +306,15 @@ static void sumsq(struct kern *k, const void *x, enum dtype type, int64_t n)
     }
 }
 
-static int sumsq_take(struct kern *k, double *sum, struct err *err)
+static int cpu_ops_sumsq_take(struct kern *k, double *sum, struct err *err)
 {
     *sum = own_of(k)->sumsq;
     own_of(k)->sumsq = 0;
     return 0;
 }
 
-static void adamw(struct kern *k, float *w, float *m, float *v, const void *g, enum dtype type,
-                  int64_t n, const struct kern_optim *o)
+static void cpu_ops_adamw(struct kern *k, float *w, float *m, float *v, const void *g,
+                          enum dtype type, int64_t n, const struct kern_optim *o)
 {
     float *piece = own_of(k)->piece;
 
@@ -338,8 +338,8 @@ static const struct kern_ops cpu_ops = {
     .reserve = reserve,
     .tokens_bytes = kern_kind_tokens_bytes,
     .tokens = tokens,
-    .embed = embed,
-    .embed_backward = embed_backward,
+    .embed = cpu_ops_embed,
+    .embed_backward = cpu_ops_embed_backward,
     .positions = positions,
     .positions_backward = positions_backward,
     .norm = norm,
@@ -350,26 +350,26 @@ static const struct kern_ops cpu_ops = {
     .attention_can = attention_can,
     .attention_by = attention_by,
     .attention_bytes = kern_kind_attention_bytes,
-    .attention = attention,
+    .attention = cpu_ops_attention,
     .attention_backward = attention_backward,
-    .gated = gated,
-    .gated_backward = gated_backward,
-    .gelu = gelu,
-    .gelu_backward = gelu_backward,
-    .cross_entropy = cross_entropy,
-    .loss = loss,
-    .add = add,
+    .gated = cpu_ops_gated,
+    .gated_backward = cpu_ops_gated_backward,
+    .gelu = cpu_ops_gelu,
+    .gelu_backward = cpu_ops_gelu_backward,
+    .cross_entropy = cpu_ops_cross_entropy,
+    .loss = cpu_ops_loss,
+    .add = cpu_ops_add,
     .scale_act = scale_act,
     .product_new = product_new,
-    .product = product,
+    .product = cpu_ops_product,
     .product_free = product_free,
     .convert = convert,
     .round = round_cpu,
-    .accumulate = accumulate,
+    .accumulate = cpu_ops_accumulate,
     .abs = abs_cpu,
-    .sumsq = sumsq,
-    .sumsq_take = sumsq_take,
-    .adamw = adamw,
+    .sumsq = cpu_ops_sumsq,
+    .sumsq_take = cpu_ops_sumsq_take,
+    .adamw = cpu_ops_adamw,
 };
 
 int kern_open_cpu(struct kern *out, struct err *err)

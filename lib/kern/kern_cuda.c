@@ -59,8 +59,8 @@ void *kern_cuda_stream(const struct kern *k)
 
 /* ---- sums that are fetched ---- */
 
-static void cross_entropy(struct kern *k, void *logits, int64_t ld, const struct kern_tokens *t,
-                          int64_t v, float scale)
+static void cuda_cross_entropy(struct kern *k, void *logits, int64_t ld,
+                               const struct kern_tokens *t, int64_t v, float scale)
 {
     struct kern_cuda *own = kern_cuda_of(k);
 
@@ -69,7 +69,7 @@ static void cross_entropy(struct kern *k, void *logits, int64_t ld, const struct
     device_record(k->queue, own->loss_ready);
 }
 
-static int loss(struct kern *k, double *out, struct err *err)
+static int cuda_loss(struct kern *k, double *out, struct err *err)
 {
     const struct kern_cuda *own = kern_cuda_of(k);
 
@@ -79,12 +79,12 @@ static int loss(struct kern *k, double *out, struct err *err)
     return 0;
 }
 
-static void sumsq(struct kern *k, const void *x, enum dtype type, int64_t n)
+static void cuda_sumsq(struct kern *k, const void *x, enum dtype type, int64_t n)
 {
     kern_cuda_sumsq(k, &kern_cuda_of(k)->sums[SUMSQ], x, type, n);
 }
 
-static int sumsq_take(struct kern *k, double *sum, struct err *err)
+static int cuda_sumsq_take(struct kern *k, double *sum, struct err *err)
 {
     struct kern_cuda *own = kern_cuda_of(k);
 
@@ -140,8 +140,8 @@ static const struct kern_ops cuda_ops = {
     .gated_backward = kern_cuda_gated_backward,
     .gelu = kern_cuda_gelu,
     .gelu_backward = kern_cuda_gelu_backward,
-    .cross_entropy = cross_entropy,
-    .loss = loss,
+    .cross_entropy = cuda_cross_entropy,
+    .loss = cuda_loss,
     .add = kern_cuda_add,
     .scale_act = kern_cuda_scale,
     .product_new = kern_cuda_product_new,
@@ -151,8 +151,8 @@ static const struct kern_ops cuda_ops = {
     .round = kern_cuda_round,
     .accumulate = kern_cuda_accumulate,
     .abs = kern_cuda_abs,
-    .sumsq = sumsq,
-    .sumsq_take = sumsq_take,
+    .sumsq = cuda_sumsq,
+    .sumsq_take = cuda_sumsq_take,
     .adamw = kern_cuda_adamw,
 };
 

@@ -34,12 +34,12 @@ static __device__ __forceinline__ float f32_of(__nv_bfloat16 x)
     return __bfloat162float(x);
 }
 
-static __device__ __forceinline__ void put(float *to, float x)
+static __device__ __forceinline__ void cuda_attention_plain_put(float *to, float x)
 {
     *to = x;
 }
 
-static __device__ __forceinline__ void put(__nv_bfloat16 *to, float x)
+static __device__ __forceinline__ void cuda_attention_plain_put(__nv_bfloat16 *to, float x)
 {
     *to = __float2bfloat16(x);
 }
@@ -49,8 +49,8 @@ struct place {
     int64_t ld, q, k, v, out_ld, out, row;
 };
 
-static __device__ __forceinline__ struct place place_of(const struct kern_heads &s, int64_t b,
-                                                        int64_t h)
+static __device__ __forceinline__ struct place
+cuda_attention_plain_place_of(const struct kern_heads &s, int64_t b, int64_t h)
 {
     struct place p;
     int64_t D = s.head_dim, kv = h / (s.heads / s.kv_heads);
@@ -87,8 +87,8 @@ static __device__ __forceinline__ float dot(const float *a, const float *b, int 
 }
 
 /* acc[c] += the sum over the row's 16 threads of their x times their row of `rows`. */
-static __device__ __forceinline__ void gather(float *acc, float x, const float *rows, int ld,
-                                              int l, int D)
+static __device__ __forceinline__ void
+cuda_attention_plain_gather(float *acc, float x, const float *rows, int ld, int l, int D)
 {
     for (int j = 0; j < SIDE; j++) {
         float xj = __shfl_sync(0xffffffffu, x, j, SIDE);
@@ -107,7 +107,7 @@ static __device__ __forceinline__ void store_row(T *to, const float *acc, float 
 #pragma unroll
     for (int i = 0; i < MOST; i++)
         if (l + SIDE * i < D)
-            put(to + l + SIDE * i, acc[i] * by);
+            cuda_attention_plain_put(to + l + SIDE * i, acc[i] * by);
 }
 
 static __device__ __forceinline__ float max16(float x)
@@ -130,7 +130,8 @@ __global__ void __launch_bounds__(ALL)
     plain_forward_kernel(struct kern_heads s, T *out, float *lse, const T *qkv)
 {
     KERN_SHARED(float, shared);
-    struct place at = place_of(s, blockIdx.x / s.heads, blockIdx.x % s.heads);
+    struct place at =
+        cuda_attention_plain_place_of(s, blockIdx.x / s.heads, blockIdx.x % s.heads);
     int D = (int)s.head_dim, ld = D + 1, r = threadIdx.x / SIDE, l = threadIdx.x % SIDE;
     int64_t first = (int64_t)(gridDim.y - 1 - blockIdx.y) * SIDE, row = first + r;
     float *q = shared, *k = q + SIDE * D, *v = k + SIDE * ld;
@@ -149,7 +150,7 @@ __global__ void __launch_bounds__(ALL)
         sum = sum * shrink + sum16(p);
         for (int i = 0; i < MOST; i++)
             acc[i] *= shrink;
-        gather(acc, p, v, ld, l, D);
+        cuda_attention_plain_gather(acc, p, v, ld, l, D);
     }
     if (row >= s.seq)
         return;
@@ -163,7 +164,8 @@ template <typename T>
 __global__ void __launch_bounds__(ALL)
     plain_delta_kernel(struct kern_heads s, float *delta, const T *dout, const T *out)
 {
-    struct place at = place_of(s, blockIdx.x / s.heads, blockIdx.x % s.heads);
+    struct place at =
+        cuda_attention_plain_place_of(s, blockIdx.x / s.heads, blockIdx.x % s.heads);
     int64_t row = (int64_t)blockIdx.y * SIDE + threadIdx.x / SIDE;
     int64_t from = at.out + row * at.out_ld;
     int l = threadIdx.x % SIDE;
@@ -183,7 +185,8 @@ __global__ void __launch_bounds__(ALL)
                          const float *delta, const T *qkv)
 {
     KERN_SHARED(float, shared);
-    struct place at = place_of(s, blockIdx.x / s.heads, blockIdx.x % s.heads);
+    struct place at =
+        cuda_attention_plain_place_of(s, blockIdx.x / s.heads, blockIdx.x % s.heads);
     int D = (int)s.head_dim, ld = D + 1, r = threadIdx.x / SIDE, l = threadIdx.x % SIDE;
     int64_t first = (int64_t)(gridDim.y - 1 - blockIdx.y) * SIDE, row = first + r;
     float *q = shared, *o = q + SIDE * D, *k = o + SIDE * D, *v = k + SIDE * ld;
@@ -203,7 +206,7 @@ __global__ void __launch_bounds__(ALL)
         if (key + l <= row && row < s.seq)
             x = expf(scale * dot(q + r * D, k + l * ld, D) - row_lse) *
                 (dot(o + r * D, v + l * ld, D) - row_delta);
-        gather(acc, x, k, ld, l, D);
+        cuda_attention_plain_gather(acc, x, k, ld, l, D);
     }
     if (row < s.seq)
         store_row(dqkv + at.q + row * at.ld, acc, scale, l, D);
@@ -218,7 +221,7 @@ __global__ void __launch_bounds__(ALL)
     KERN_SHARED(float, shared);
     int64_t group = s.heads / s.kv_heads, b = blockIdx.x / s.kv_heads;
     int64_t head = blockIdx.x % s.kv_heads * group;
-    struct place at = place_of(s, b, head);
+    struct place at = cuda_attention_plain_place_of(s, b, head);
     int D = (int)s.head_dim, ld = D + 1, r = threadIdx.x / SIDE, l = threadIdx.x % SIDE;
     int64_t first = (int64_t)blockIdx.y * SIDE, row = first + r;
     float *k = shared, *v = k + SIDE * D, *q = v + SIDE * D, *o = q + SIDE * ld;
@@ -227,7 +230,7 @@ __global__ void __launch_bounds__(ALL)
     load_rows(k, D, qkv + at.k, at.ld, first, s.seq, D);
     load_rows(v, D, qkv + at.v, at.ld, first, s.seq, D);
     for (int64_t i = 0; i < group; i++) {
-        at = place_of(s, b, head + i);
+        at = cuda_attention_plain_place_of(s, b, head + i);
         for (int64_t query = first; query < s.seq; query += SIDE) {
             float p = 0.0f, x = 0.0f;
 
@@ -239,8 +242,8 @@ __global__ void __launch_bounds__(ALL)
                 p = expf(scale * dot(k + r * D, q + l * ld, D) - lse[at.row + query + l]);
                 x = p * (dot(v + r * D, o + l * ld, D) - delta[at.row + query + l]);
             }
-            gather(dv, p, o, ld, l, D);
-            gather(dk, x, q, ld, l, D);
+            cuda_attention_plain_gather(dv, p, o, ld, l, D);
+            cuda_attention_plain_gather(dk, x, q, ld, l, D);
         }
     }
     if (row >= s.seq)
@@ -249,35 +252,37 @@ __global__ void __launch_bounds__(ALL)
     store_row(dqkv + at.v + row * at.ld, dv, 1.0f, l, D);
 }
 
-static dim3 grid_of(const struct kern_heads *s, int64_t heads)
+static dim3 cuda_attention_plain_grid_of(const struct kern_heads *s, int64_t heads)
 {
     return dim3((unsigned)(s->batch * heads), (unsigned)((s->seq + SIDE - 1) / SIDE));
 }
 
 template <typename T>
-static void forward(void *stream, const struct kern_heads *s, T *out, float *lse, const T *qkv)
+static void cuda_attention_plain_forward(void *stream, const struct kern_heads *s, T *out,
+                                         float *lse, const T *qkv)
 {
     int64_t D = s->head_dim, bytes = SIDE * (D + 2 * (D + 1)) * (int64_t)sizeof(float);
 
     KERN_SHARED_MOST(plain_forward_kernel<T>, bytes);
-    KERN_LAUNCH(plain_forward_kernel<T>, grid_of(s, s->heads), dim3(ALL), bytes, stream, *s,
-                out, lse, qkv);
+    KERN_LAUNCH(plain_forward_kernel<T>, cuda_attention_plain_grid_of(s, s->heads), dim3(ALL),
+                bytes, stream, *s, out, lse, qkv);
 }
 
 template <typename T>
-static void backward(void *stream, const struct kern_heads *s, T *dqkv, const T *dout,
-                     const T *out, const float *lse, const T *qkv, float *delta)
+static void cuda_attention_plain_backward(void *stream, const struct kern_heads *s, T *dqkv,
+                                          const T *dout, const T *out, const float *lse,
+                                          const T *qkv, float *delta)
 {
     int64_t D = s->head_dim, bytes = SIDE * (2 * D + 2 * (D + 1)) * (int64_t)sizeof(float);
 
     KERN_SHARED_MOST(plain_queries_kernel<T>, bytes);
     KERN_SHARED_MOST(plain_keys_kernel<T>, bytes);
-    KERN_LAUNCH(plain_delta_kernel<T>, grid_of(s, s->heads), dim3(ALL), 0, stream, *s, delta,
-                dout, out);
-    KERN_LAUNCH(plain_queries_kernel<T>, grid_of(s, s->heads), dim3(ALL), bytes, stream, *s,
-                dqkv, dout, lse, delta, qkv);
-    KERN_LAUNCH(plain_keys_kernel<T>, grid_of(s, s->kv_heads), dim3(ALL), bytes, stream, *s,
-                dqkv, dout, lse, delta, qkv);
+    KERN_LAUNCH(plain_delta_kernel<T>, cuda_attention_plain_grid_of(s, s->heads), dim3(ALL), 0,
+                stream, *s, delta, dout, out);
+    KERN_LAUNCH(plain_queries_kernel<T>, cuda_attention_plain_grid_of(s, s->heads), dim3(ALL),
+                bytes, stream, *s, dqkv, dout, lse, delta, qkv);
+    KERN_LAUNCH(plain_keys_kernel<T>, cuda_attention_plain_grid_of(s, s->kv_heads), dim3(ALL),
+                bytes, stream, *s, dqkv, dout, lse, delta, qkv);
 }
 
 extern "C" void kern_cuda_plain_forward(void *stream, enum dtype act,
@@ -285,9 +290,10 @@ extern "C" void kern_cuda_plain_forward(void *stream, enum dtype act,
                                         const void *qkv)
 {
     if (act == DTYPE_F32)
-        forward(stream, s, (float *)out, lse, (const float *)qkv);
+        cuda_attention_plain_forward(stream, s, (float *)out, lse, (const float *)qkv);
     else
-        forward(stream, s, (__nv_bfloat16 *)out, lse, (const __nv_bfloat16 *)qkv);
+        cuda_attention_plain_forward(stream, s, (__nv_bfloat16 *)out, lse,
+                                     (const __nv_bfloat16 *)qkv);
 }
 
 extern "C" void kern_cuda_plain_backward(void *stream, enum dtype act,
@@ -298,9 +304,10 @@ extern "C" void kern_cuda_plain_backward(void *stream, enum dtype act,
     float *delta = (float *)scratch;
 
     if (act == DTYPE_F32)
-        backward(stream, s, (float *)dqkv, (const float *)dout, (const float *)out, lse,
-                 (const float *)qkv, delta);
+        cuda_attention_plain_backward(stream, s, (float *)dqkv, (const float *)dout,
+                                      (const float *)out, lse, (const float *)qkv, delta);
     else
-        backward(stream, s, (__nv_bfloat16 *)dqkv, (const __nv_bfloat16 *)dout,
-                 (const __nv_bfloat16 *)out, lse, (const __nv_bfloat16 *)qkv, delta);
+        cuda_attention_plain_backward(stream, s, (__nv_bfloat16 *)dqkv,
+                                      (const __nv_bfloat16 *)dout, (const __nv_bfloat16 *)out,
+                                      lse, (const __nv_bfloat16 *)qkv, delta);
 }

@@ -39,8 +39,8 @@ template <class T, class W> struct embed_op {
 };
 
 template <class T, class W>
-static void embed(void *stream, void *y, const void *table, const int32_t *token, int64_t n,
-                  int64_t vocab, int64_t c)
+static void cuda_embed(void *stream, void *y, const void *table, const int32_t *token,
+                       int64_t n, int64_t vocab, int64_t c)
 {
     kern_map<kern_full<T>::n, 2>(
         stream, embed_op<T, W>{(T *)y, (const W *)table, token, vocab, c}, n * c);
@@ -52,7 +52,7 @@ extern "C" void kern_cuda_embed(struct kern *k, void *y, const void *table,
     KERN_BY_TYPE(
         k->act, T,
         KERN_BY_TYPE(k->weight, W,
-                     embed<T, W>(kern_cuda_stream(k), y, table, t->id, t->n, vocab, c)));
+                     cuda_embed<T, W>(kern_cuda_stream(k), y, table, t->id, t->n, vocab, c)));
     kern_cuda_check(k, "embed");
 }
 
@@ -154,8 +154,8 @@ __global__ __launch_bounds__(RUNS * 32, BLOCKS) void embed_backward_kernel(
 }
 
 template <int N, class T>
-static void embed_backward(void *stream, float *dtable, const T *dy, const int32_t *token,
-                           const int32_t *row, const int32_t *run, int64_t runs, int64_t c)
+static void cuda_embed_backward(void *stream, float *dtable, const T *dy, const int32_t *token,
+                                const int32_t *row, const int32_t *run, int64_t runs, int64_t c)
 {
     auto kernel = embed_backward_kernel<N, T>;
     unsigned pieces = (unsigned)kern_ceil(c, 32 * N);
@@ -172,9 +172,9 @@ static void embed_backward_of(void *stream, float *dtable, const void *dy, const
     const T *d = (const T *)dy;
 
     if (kern_fits(dtable, full) && kern_fits(d, full) && c % full == 0)
-        embed_backward<full>(stream, dtable, d, token, row, run, runs, c);
+        cuda_embed_backward<full>(stream, dtable, d, token, row, run, runs, c);
     else
-        embed_backward<1>(stream, dtable, d, token, row, run, runs, c);
+        cuda_embed_backward<1>(stream, dtable, d, token, row, run, runs, c);
 }
 
 extern "C" void kern_cuda_embed_backward(struct kern *k, float *dtable, const void *dy,

@@ -334,8 +334,8 @@ void kern_cuda_flash_stats(void *stream, const struct kern_heads *s, float2 *sta
 }
 
 template <int D>
-static void backward(void *stream, const struct kern_heads *s, bf16 *dqkv, const bf16 *dout,
-                     const bf16 *qkv, const float2 *stats)
+static void cuda_flash_backward(void *stream, const struct kern_heads *s, bf16 *dqkv,
+                                const bf16 *dout, const bf16 *qkv, const float2 *stats)
 {
     using w = shape<D>;
     size_t query_bytes = (2 * ROWS + 4 * w::STAGE) * w::LD * sizeof(bf16);
@@ -361,7 +361,9 @@ extern "C" void kern_cuda_flash_backward(void *stream, const struct kern_heads *
 
     kern_cuda_flash_stats(stream, s, stats, dout, out, lse);
     if (s->head_dim == 64)
-        backward<64>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)qkv, stats);
+        cuda_flash_backward<64>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)qkv,
+                                stats);
     else
-        backward<128>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)qkv, stats);
+        cuda_flash_backward<128>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)qkv,
+                                 stats);
 }

@@ -79,9 +79,9 @@ static __device__ __forceinline__ void step(struct online<D> &at, float (&s)[MT]
 
 /* O / sum to memory, and lse; rows of this warp from `row` on. */
 template <int D>
-static __device__ __forceinline__ void finish(struct online<D> &at, bf16 *out, int64_t ld,
-                                              float *lse, int row, int seq, bf16 *tile,
-                                              float scale)
+static __device__ __forceinline__ void
+cuda_flash_forward_finish(struct online<D> &at, bf16 *out, int64_t ld, float *lse, int row,
+                          int seq, bf16 *tile, float scale)
 {
     int l = flash_lane();
 
@@ -170,13 +170,13 @@ __global__ void __launch_bounds__(FLASH_THREADS, 2)
         kern_async_wait<0>();
         __syncthreads();
     }
-    finish(at, out + (b * s.seq * s.heads + h) * D, s.heads * D,
-           lse + (b * s.heads + h) * s.seq, row, seq, tile, scale);
+    cuda_flash_forward_finish(at, out + (b * s.seq * s.heads + h) * D, s.heads * D,
+                              lse + (b * s.heads + h) * s.seq, row, seq, tile, scale);
 }
 
 template <int D>
-static void forward(void *stream, const struct kern_heads *s, bf16 *out, float *lse,
-                    const bf16 *qkv)
+static void cuda_flash_forward(void *stream, const struct kern_heads *s, bf16 *out, float *lse,
+                               const bf16 *qkv)
 {
     dim3 grid((unsigned)(s->batch * s->heads), (unsigned)((s->seq + ROWS - 1) / ROWS));
     size_t bytes = (ROWS + 4 * KEYS) * (D + FLASH_PAD) * sizeof(bf16);
@@ -190,7 +190,7 @@ extern "C" void kern_cuda_flash_forward(void *stream, const struct kern_heads *s
                                         float *lse, const void *qkv)
 {
     if (s->head_dim == 64)
-        forward<64>(stream, s, (bf16 *)out, lse, (const bf16 *)qkv);
+        cuda_flash_forward<64>(stream, s, (bf16 *)out, lse, (const bf16 *)qkv);
     else
-        forward<128>(stream, s, (bf16 *)out, lse, (const bf16 *)qkv);
+        cuda_flash_forward<128>(stream, s, (bf16 *)out, lse, (const bf16 *)qkv);
 }

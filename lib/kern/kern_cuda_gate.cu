@@ -128,8 +128,8 @@ template <class T, bool GELU> struct gated_backward_op {
 };
 
 template <bool GELU>
-static void gated(void *stream, enum dtype act, void *y, const void *gate, const void *up,
-                  int64_t n, int64_t c, int64_t ld)
+static void cuda_gate_gated(void *stream, enum dtype act, void *y, const void *gate,
+                            const void *up, int64_t n, int64_t c, int64_t ld)
 {
     KERN_BY_TYPE(
         act, T,
@@ -138,8 +138,8 @@ static void gated(void *stream, enum dtype act, void *y, const void *gate, const
 }
 
 template <bool GELU>
-static void gated_backward(void *stream, enum dtype act, void *dy, void *gate, void *up,
-                           int64_t n, int64_t c, int64_t ld)
+static void cuda_gate_gated_backward(void *stream, enum dtype act, void *dy, void *gate,
+                                     void *up, int64_t n, int64_t c, int64_t ld)
 {
     KERN_BY_TYPE(
         act, T,
@@ -150,15 +150,17 @@ static void gated_backward(void *stream, enum dtype act, void *dy, void *gate, v
 extern "C" void kern_cuda_gated(struct kern *k, void *y, const void *gate, const void *up,
                                 int64_t n, int64_t c, int64_t ld, int by_gelu)
 {
-    (by_gelu ? gated<true> : gated<false>)(kern_cuda_stream(k), k->act, y, gate, up, n, c, ld);
+    (by_gelu ? cuda_gate_gated<true> : cuda_gate_gated<false>)(kern_cuda_stream(k), k->act, y,
+                                                               gate, up, n, c, ld);
     kern_cuda_check(k, "gated");
 }
 
 extern "C" void kern_cuda_gated_backward(struct kern *k, void *dy, void *gate, void *up,
                                          int64_t n, int64_t c, int64_t ld, int by_gelu)
 {
-    (by_gelu ? gated_backward<true> : gated_backward<false>)(kern_cuda_stream(k), k->act, dy,
-                                                             gate, up, n, c, ld);
+    (by_gelu ? cuda_gate_gated_backward<true>
+             : cuda_gate_gated_backward<false>)(kern_cuda_stream(k), k->act, dy, gate, up, n, c,
+                                                ld);
     kern_cuda_check(k, "gated_backward");
 }
 
@@ -204,7 +206,7 @@ template <class T, bool TANH> struct gelu_backward_op {
 };
 
 template <bool TANH>
-static void gelu(void *stream, enum dtype act, void *y, const void *x, int64_t n)
+static void cuda_gate_gelu(void *stream, enum dtype act, void *y, const void *x, int64_t n)
 {
     KERN_BY_TYPE(act, T,
                  kern_map<kern_full<T>::n, 2>(
@@ -212,7 +214,7 @@ static void gelu(void *stream, enum dtype act, void *y, const void *x, int64_t n
 }
 
 template <bool TANH>
-static void gelu_backward(void *stream, enum dtype act, void *dy, void *x, int64_t n)
+static void cuda_gate_gelu_backward(void *stream, enum dtype act, void *dy, void *x, int64_t n)
 {
     KERN_BY_TYPE(
         act, T,
@@ -222,9 +224,9 @@ static void gelu_backward(void *stream, enum dtype act, void *dy, void *x, int64
 extern "C" void kern_cuda_gelu(struct kern *k, void *y, const void *x, int64_t n, int by_tanh)
 {
     if (by_tanh)
-        gelu<true>(kern_cuda_stream(k), k->act, y, x, n);
+        cuda_gate_gelu<true>(kern_cuda_stream(k), k->act, y, x, n);
     else
-        gelu<false>(kern_cuda_stream(k), k->act, y, x, n);
+        cuda_gate_gelu<false>(kern_cuda_stream(k), k->act, y, x, n);
     kern_cuda_check(k, "gelu");
 }
 
@@ -232,8 +234,8 @@ extern "C" void kern_cuda_gelu_backward(struct kern *k, void *dy, void *x, int64
                                         int by_tanh)
 {
     if (by_tanh)
-        gelu_backward<true>(kern_cuda_stream(k), k->act, dy, x, n);
+        cuda_gate_gelu_backward<true>(kern_cuda_stream(k), k->act, dy, x, n);
     else
-        gelu_backward<false>(kern_cuda_stream(k), k->act, dy, x, n);
+        cuda_gate_gelu_backward<false>(kern_cuda_stream(k), k->act, dy, x, n);
     kern_cuda_check(k, "gelu_backward");
 }

@@ -20,7 +20,8 @@ static void *aligned(void *scratch)
     return (char *)scratch + (-(uintptr_t)scratch & (CUDNN_ALIGN - 1));
 }
 
-static struct kern_cuda_heads *known(const struct kern *k, const struct kern_heads *s)
+static struct kern_cuda_heads *cuda_heads_known(const struct kern *k,
+                                                const struct kern_heads *s)
 {
     struct kern_cuda *own = kern_cuda_of(k);
 
@@ -31,7 +32,7 @@ static struct kern_cuda_heads *known(const struct kern *k, const struct kern_hea
 }
 
 /* Asked once for a shape: engines take up to seconds to be had. */
-static void ask(const struct kern *k, const struct kern_heads *s)
+static void cuda_heads_choose(const struct kern *k, const struct kern_heads *s)
 {
     struct kern_cuda *own = kern_cuda_of(k);
     static const enum kern_cudnn_what what[] = {[KERN_ATTENTION_USUAL] = KERN_CUDNN_FORWARD,
@@ -39,7 +40,7 @@ static void ask(const struct kern *k, const struct kern_heads *s)
                                                     KERN_CUDNN_BACKWARD_ATOMIC};
     struct err err;
 
-    if (k->attention == KERN_ATTENTION_OWN || k->act != DTYPE_BF16 || known(k, s) ||
+    if (k->attention == KERN_ATTENTION_OWN || k->act != DTYPE_BF16 || cuda_heads_known(k, s) ||
         own->heads_known == KERN_CUDA_HEADS)
         return;
     struct kern_cuda_heads *h = &own->heads[own->heads_known++];
@@ -56,7 +57,7 @@ static void ask(const struct kern *k, const struct kern_heads *s)
 static struct kern_cudnn *cudnn_of(const struct kern *k, const struct kern_heads *s,
                                    int backward)
 {
-    const struct kern_cuda_heads *h = known(k, s);
+    const struct kern_cuda_heads *h = cuda_heads_known(k, s);
 
     return h && !(backward && k->attention == KERN_ATTENTION_USUAL) ? h->cudnn : NULL;
 }
@@ -84,7 +85,7 @@ const char *kern_cuda_heads_by(const struct kern *k, const struct kern_heads *s)
 
 int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, int backward)
 {
-    ask(k, s);
+    cuda_heads_choose(k, s);
     struct kern_cudnn *cudnn = cudnn_of(k, s, backward);
     return cudnn ? kern_cudnn_bytes(cudnn) + CUDNN_ALIGN
                  : kern_kind_attention_bytes(k, s, backward);

@@ -269,8 +269,8 @@ static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 }
 
 template <int D>
-static void backward(void *stream, const struct kern_heads *s, bf16 *dqkv, const bf16 *dout,
-                     const bf16 *qkv, const float2 *stats)
+static void cuda_hopper_backward(void *stream, const struct kern_heads *s, bf16 *dqkv,
+                                 const bf16 *dout, const bf16 *qkv, const float2 *stats)
 {
     constexpr int ROWS = HOPPER_ROWS, KEYS = hopper_tiles<D>::KEYS;
     constexpr int QUERIES = hopper_tiles<D>::QUERIES;
@@ -295,7 +295,9 @@ extern "C" void kern_cuda_hopper_backward(void *stream, const struct kern_heads 
 
     kern_cuda_flash_stats(stream, s, stats, dout, out, lse);
     if (s->head_dim == 64)
-        backward<64>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)qkv, stats);
+        cuda_hopper_backward<64>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)qkv,
+                                 stats);
     else
-        backward<128>(stream, s, (bf16 *)dqkv, (const bf16 *)dout, (const bf16 *)qkv, stats);
+        cuda_hopper_backward<128>(stream, s, (bf16 *)dqkv, (const bf16 *)dout,
+                                  (const bf16 *)qkv, stats);
 }

@@ -90,8 +90,9 @@ template <class T> __device__ static int is_left_out(T *x, const rows &r, int64_
 }
 
 /* From the maximum and each thread's sum of exponentials; `of_target` is thread 0's. */
-__device__ static __forceinline__ row_facts finish(float max, float sum, float of_target,
-                                                   const rows &r, int64_t row, float *space)
+__device__ static __forceinline__ row_facts cuda_loss_finish(float max, float sum,
+                                                             float of_target, const rows &r,
+                                                             int64_t row, float *space)
 {
     row_facts f;
 
@@ -159,7 +160,8 @@ enum {
 
 /* Packs j, j + step, ... below `end` of a row on their way; no multiplication for each. */
 template <int N, class T>
-__device__ static __forceinline__ void ask(T *held, const T *x, int j, int end, int step)
+__device__ static __forceinline__ void cuda_loss_ask(T *held, const T *x, int j, int end,
+                                                     int step)
 {
     const T *from = x + j;
 
@@ -183,9 +185,9 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
 
     if (is_left_out(x, r, blockIdx.x))
         return;
-    ask<N>(held, x, at, half, step);
+    cuda_loss_ask<N>(held, x, at, half, step);
     kern_async_commit();
-    ask<N>(held, x, at + half, all, step);
+    cuda_loss_ask<N>(held, x, at + half, all, step);
     kern_async_commit();
     if (last < r.v) {
         end = kern_float(x[last]);
@@ -201,7 +203,7 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
         s.add<N>(kern_load<N>(held + j));
     float max = block_max(s.max, space_max);
     float sum = s.sum_to<T>(max);
-    row_facts f = finish(max, sum, of_target, r, blockIdx.x, space_sum);
+    row_facts f = cuda_loss_finish(max, sum, of_target, r, blockIdx.x, space_sum);
     if (r.scale == 0)
         return;
 #pragma unroll 2
@@ -230,7 +232,7 @@ __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r
     const int step = LONG_PACKS * threads;
     kern_pack<T, N> h[LONG_PACKS];
 
-    ask<N>(held, logits + blockIdx.x * r.ld, me * N, r.kept * N, threads * N);
+    cuda_loss_ask<N>(held, logits + blockIdx.x * r.ld, me * N, r.kept * N, threads * N);
     for (int64_t row = blockIdx.x; row < r.n; row += gridDim.x) {
         T *x = logits + row * r.ld;
         const T *next = row + gridDim.x < r.n ? x + gridDim.x * r.ld : NULL;
@@ -258,7 +260,7 @@ __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r
             for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
                 s.add<1>(kern_load<1>(x + j));
             float max = block_max(s.max, space_max);
-            f = finish(max, s.sum_to<T>(max), of_target, r, row, space_sum);
+            f = cuda_loss_finish(max, s.sum_to<T>(max), of_target, r, row, space_sum);
         }
         const bool writes = !out && r.scale != 0;
         for (int64_t j = (int64_t)packs * N + me; writes && j < r.v; j += threads)

@@ -34,7 +34,7 @@ enum { WARPS = 8, BLOCKS = 2, STAGES = 2, MOST = 4 };
  * beyond its end: `whole` where it is not.
  */
 template <int N, int P, class T>
-__device__ static __forceinline__ void fetch(T *held, const T *x, bool whole)
+__device__ static __forceinline__ void cuda_norm_fetch(T *held, const T *x, bool whole)
 {
 #pragma unroll
     for (int p = 0; p < P; p++)
@@ -44,8 +44,8 @@ __device__ static __forceinline__ void fetch(T *held, const T *x, bool whole)
 
 /* Packs `step` elements apart; zeros beyond the end. */
 template <int N, int P, class T>
-__device__ static __forceinline__ void row_of(float (&x)[P][N], const T *from, int step,
-                                              bool whole)
+__device__ static __forceinline__ void cuda_norm_row_of(float (&x)[P][N], const T *from,
+                                                        int step, bool whole)
 {
 #pragma unroll
     for (int p = 0; p < P; p++) {
@@ -120,9 +120,9 @@ template <int N, int P, int LAYER, class W> struct factors {
 
 /* Finishes a row; x is as row_of left it. */
 template <int N, int P, int LAYER, class T, class W>
-__device__ static __forceinline__ void finish(T *y, const float (&x)[P][N], float rstd,
-                                              const factors<N, P, LAYER, W> &f, float plus,
-                                              bool whole)
+__device__ static __forceinline__ void
+cuda_norm_finish(T *y, const float (&x)[P][N], float rstd, const factors<N, P, LAYER, W> &f,
+                 float plus, bool whole)
 {
 #pragma unroll
     for (int p = 0; p < P; p++)
@@ -158,7 +158,7 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
 
     for (int i = 0; i < STAGES; i++, from += (int64_t)stride * c) {
         if (i < left)
-            fetch<N, P>(held + i * P * 32 * N, from, whole);
+            cuda_norm_fetch<N, P>(held + i * P * 32 * N, from, whole);
         kern_async_commit();
     }
     if (LAYER)
@@ -173,9 +173,9 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
         float x[P][N], shift = mean, scale = rstd;
 
         kern_async_wait<STAGES - 1>();
-        row_of<N>(x, mine, 32 * N, whole);
+        cuda_norm_row_of<N>(x, mine, 32 * N, whole);
         if (left > STAGES)
-            fetch<N, P>(mine, from, whole);
+            cuda_norm_fetch<N, P>(mine, from, whole);
         kern_async_commit();
         if (a.again && left > 1) {
             mean = LAYER ? a.mean[row + stride] : 0;
@@ -193,7 +193,7 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
                     a.mean[row] = shift;
             }
         }
-        finish(y, x, scale, f, a.plus, whole);
+        cuda_norm_finish(y, x, scale, f, a.plus, whole);
         from += (int64_t)stride * c;
         y += (int64_t)stride * c;
         row += stride;
@@ -212,7 +212,7 @@ __global__ __launch_bounds__(1024) void block_kernel(norm_args<T, W> a)
     factors<N, P, LAYER, W> f = {{a.w + at}, step, {}};
     float x[P][N], mean = 0, rstd = 0;
 
-    row_of<N>(x, a.x + row * c + at, step, whole);
+    cuda_norm_row_of<N>(x, a.x + row * c + at, step, whole);
     if (LAYER)
         f.from[LAYER] = a.b + at;
     f.keep(whole);
@@ -232,7 +232,7 @@ __global__ __launch_bounds__(1024) void block_kernel(norm_args<T, W> a)
                 a.mean[row] = mean;
         }
     }
-    finish(a.y + row * c + at, x, rstd, f, a.plus, whole);
+    cuda_norm_finish(a.y + row * c + at, x, rstd, f, a.plus, whole);
 }
 
 /* Rows of any length at any address: a block passes over one three times. */

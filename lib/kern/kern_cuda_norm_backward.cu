@@ -300,7 +300,7 @@ struct shape {
     int64_t each, threads, across;
 };
 
-static shape shape_of(enum dtype act, int64_t c)
+static shape cuda_norm_backward_shape_of(enum dtype act, int64_t c)
 {
     int64_t packs = kern_ceil(c, act == DTYPE_BF16 ? 8 : 4);
     int64_t most = packs <= FEW * THREADS ? FEW : PACKS;
@@ -315,13 +315,14 @@ static shape shape_of(enum dtype act, int64_t c)
 
 static int64_t blocks_of(enum dtype act, int64_t n, int64_t c)
 {
-    return kern_least(kern_ceil(n, shape_of(act, c).across), PROCESSORS * BLOCKS);
+    return kern_least(kern_ceil(n, cuda_norm_backward_shape_of(act, c).across),
+                      PROCESSORS * BLOCKS);
 }
 
 template <int N, int SUMS, class T, class W>
 static void launch_packs(void *stream, enum dtype act, back_args<T, W> a)
 {
-    shape s = shape_of(act, a.c);
+    shape s = cuda_norm_backward_shape_of(act, a.c);
     void (*kernel)(back_args<T, W>) = s.each == 1   ? back_kernel<N, 1, SUMS, T, W>
                                       : s.each == 2 ? back_kernel<N, 2, SUMS, T, W>
                                       : s.each == 3 ? back_kernel<N, 3, SUMS, T, W>
@@ -334,7 +335,7 @@ static void launch_packs(void *stream, enum dtype act, back_args<T, W> a)
 }
 
 template <class T, class W>
-static void launch(void *stream, enum dtype act, back_args<T, W> a, int db)
+static void cuda_norm_backward_launch(void *stream, enum dtype act, back_args<T, W> a, int db)
 {
     const int full = kern_full<T>::n;
     auto any = back_any_kernel<T, W>;
@@ -362,10 +363,11 @@ extern "C" void kern_cuda_norm_backward(struct kern *k, void *dx, float *dw, flo
         return;
     KERN_BY_TYPE(k->act, T,
                  KERN_BY_TYPE(k->weight, W,
-                              launch(stream, k->act,
-                                     back_args<T, W>{(T *)dx, (const T *)dy, (const T *)x, mean,
-                                                     rstd, (const W *)w, plus, part, n, c},
-                                     db != NULL)));
+                              cuda_norm_backward_launch(
+                                  stream, k->act,
+                                  back_args<T, W>{(T *)dx, (const T *)dy, (const T *)x, mean,
+                                                  rstd, (const W *)w, plus, part, n, c},
+                                  db != NULL)));
     if (part)
         kern_columns(stream, dw, db, part, blocks, 2 * c, c);
     kern_cuda_check(k, "norm_backward");

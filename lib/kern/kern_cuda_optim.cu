@@ -132,7 +132,7 @@ __global__ void sumsq_add_kernel(double *total, const double *part, int blocks)
 }
 
 template <int N, class T>
-static void sumsq(void *stream, double *total, const T *x, int64_t n, double *part)
+static void cuda_optim_sumsq(void *stream, double *total, const T *x, int64_t n, double *part)
 {
     int64_t blocks = kern_ceil(n, (int64_t)SUM_THREADS * SUM_PACKS * N);
     auto kernel = sumsq_kernel<N, T>;
@@ -148,9 +148,9 @@ static void sumsq_of(void *stream, double *total, const void *x, int64_t n, doub
     const int full = kern_full<T>::n;
 
     if (kern_fits((const T *)x, full))
-        sumsq<full>(stream, total, (const T *)x, n, part);
+        cuda_optim_sumsq<full>(stream, total, (const T *)x, n, part);
     else
-        sumsq<1>(stream, total, (const T *)x, n, part);
+        cuda_optim_sumsq<1>(stream, total, (const T *)x, n, part);
 }
 
 extern "C" void kern_cuda_sumsq(struct kern *k, double *sum, const void *x, enum dtype type,

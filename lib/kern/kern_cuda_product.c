@@ -61,25 +61,28 @@ static cudaDataType type_of(enum dtype type)
     return type == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-static cublasStatus_t set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what,
-                          int32_t value)
+static cublasStatus_t cuda_product_set(cublasLtMatmulDesc_t desc,
+                                       cublasLtMatmulDescAttributes_t what, int32_t value)
 {
     return cublasLtMatmulDescSetAttribute(desc, what, &value, sizeof value);
 }
 
-static cublasStatus_t describe(const struct kern_product_shape *s, cublasLtMatmulDesc_t *desc,
-                               int biased)
+static cublasStatus_t cuda_product_describe(const struct kern_product_shape *s,
+                                            cublasLtMatmulDesc_t *desc, int biased)
 {
     cublasStatus_t bad = cublasLtMatmulDescCreate(desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
 
     if (!bad)
-        bad = set(*desc, CUBLASLT_MATMUL_DESC_TRANSA, s->tb == 'N' ? CUBLAS_OP_N : CUBLAS_OP_T);
+        bad = cuda_product_set(*desc, CUBLASLT_MATMUL_DESC_TRANSA,
+                               s->tb == 'N' ? CUBLAS_OP_N : CUBLAS_OP_T);
     if (!bad)
-        bad = set(*desc, CUBLASLT_MATMUL_DESC_TRANSB, s->ta == 'N' ? CUBLAS_OP_N : CUBLAS_OP_T);
+        bad = cuda_product_set(*desc, CUBLASLT_MATMUL_DESC_TRANSB,
+                               s->ta == 'N' ? CUBLAS_OP_N : CUBLAS_OP_T);
     if (!bad && biased)
-        bad = set(*desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+        bad = cuda_product_set(*desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     if (!bad && biased)
-        bad = set(*desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(s->out_type));
+        bad =
+            cuda_product_set(*desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(s->out_type));
     return bad;
 }
 
@@ -91,14 +94,14 @@ static cublasStatus_t lay(cublasLtMatrixLayout_t *out, enum dtype type, char op,
                                       (uint64_t)(op == 'N' ? rows : cols), ld);
 }
 
-static cublasStatus_t prepare(struct kern *k, struct cuda_product *p)
+static cublasStatus_t cuda_product_prepare(struct kern *k, struct cuda_product *p)
 {
     const struct kern_product_shape *s = &p->shape;
     uint64_t space = (uint64_t)kern_cuda_of(k)->product_bytes;
-    cublasStatus_t bad = describe(s, &p->plain, 0);
+    cublasStatus_t bad = cuda_product_describe(s, &p->plain, 0);
 
     if (!bad && p->fused)
-        bad = describe(s, &p->biased, 1);
+        bad = cuda_product_describe(s, &p->biased, 1);
     if (!bad)
         bad = lay(&p->a, s->type, s->tb, s->k, s->n, s->ldb);
     if (!bad)
@@ -135,8 +138,8 @@ static int64_t *uneven(struct kern_product_shape *s, int64_t *at)
     return cut;
 }
 
-static int make(struct kern *k, struct cuda_product **out,
-                const struct kern_product_shape *shape, struct err *err);
+static int cuda_product_make(struct kern *k, struct cuda_product **out,
+                             const struct kern_product_shape *shape, struct err *err);
 
 /* 1: cut in two; 0: whole already. */
 static int make_two(struct kern *k, struct cuda_product *p, struct err *err)
@@ -160,11 +163,14 @@ static int make_two(struct kern *k, struct cuda_product *p, struct err *err)
     }
     *behind = *cut - at;
     *cut = at;
-    return make(k, &p->packs, &packs, err) || make(k, &p->rest, &rest, err) ? -1 : 1;
+    return cuda_product_make(k, &p->packs, &packs, err) ||
+                   cuda_product_make(k, &p->rest, &rest, err)
+               ? -1
+               : 1;
 }
 
-static int make(struct kern *k, struct cuda_product **out,
-                const struct kern_product_shape *shape, struct err *err)
+static int cuda_product_make(struct kern *k, struct cuda_product **out,
+                             const struct kern_product_shape *shape, struct err *err)
 {
     struct cuda_product *p = mem_new(1, sizeof *p);
     cublasStatus_t bad = CUBLAS_STATUS_SUCCESS;
@@ -173,7 +179,7 @@ static int make(struct kern *k, struct cuda_product **out,
     p->fused = k->weight == shape->out_type;
     int two = make_two(k, p, err);
     if (two == 0)
-        bad = prepare(k, p);
+        bad = cuda_product_prepare(k, p);
     if (bad)
         err_set(err, ERR_DEVICE,
                 "cannot prepare a product of (%" PRId64 ",%" PRId64 ") and (%" PRId64
@@ -196,7 +202,7 @@ int kern_cuda_product_new(struct kern *k, struct kern_product **out,
     device_stream(k->queue);
     if (kern_cuda_reserve(k, kern_cuda_of(k)->product_bytes, err))
         return -1;
-    return make(k, (struct cuda_product **)out, shape, err);
+    return cuda_product_make(k, (struct cuda_product **)out, shape, err);
 }
 
 void kern_cuda_product_free(struct kern *k, struct kern_product *product)
@@ -223,8 +229,8 @@ void kern_cuda_product_free(struct kern *k, struct kern_product *product)
 
 /* ---- which algorithm ---- */
 
-static cublasStatus_t ask(struct kern *k, struct cuda_product *p, const struct call *at,
-                          struct choice *to)
+static cublasStatus_t cuda_product_query(struct kern *k, struct cuda_product *p,
+                                         const struct call *at, struct choice *to)
 {
     static const cublasLtMatmulPreferenceAttributes_t least[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -260,7 +266,7 @@ static const cublasLtMatmulAlgo_t *algo_of(struct kern *k, struct cuda_product *
     for (int i = 0; i < p->choices; i++)
         if (!memcmp(p->choice[i].align, new.align, sizeof new.align))
             return &p->choice[i].algo;
-    *bad = ask(k, p, at, &new);
+    *bad = cuda_product_query(k, p, at, &new);
     if (*bad)
         return NULL;
     int slot = p->choices < CHOICES ? p->choices++ : p->turn++ % CHOICES;
@@ -268,8 +274,8 @@ static const cublasLtMatmulAlgo_t *algo_of(struct kern *k, struct cuda_product *
     return &p->choice[slot].algo;
 }
 
-static void run(struct kern *k, struct cuda_product *p, const void *a, const void *b,
-                const void *from, const void *bias, void *c)
+static void cuda_product_run(struct kern *k, struct cuda_product *p, const void *a,
+                             const void *b, const void *from, const void *bias, void *c)
 {
     const struct kern_product_shape *s = &p->shape;
     const struct kern_cuda *own = kern_cuda_of(k);
@@ -313,7 +319,7 @@ void kern_cuda_product(struct kern *k, const struct kern_product *product, const
 
     device_stream(k->queue);
     if (!p->packs) {
-        run(k, p, a, b, from, bias, c);
+        cuda_product_run(k, p, a, b, from, bias, c);
         return;
     }
     int more = p->rest->shape.add && p->packs->shape.k < s->k; /* k is cut: a sum of two */

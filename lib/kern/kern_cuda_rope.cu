@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Applies rotary positions.  A thread has N elements of the first half of a head and their
- * partners in the second, in up to HEADS heads of a row, which rotation by the same angles; where a
- * part of a head turns, of its halves:
+ * partners in the second, in up to HEADS heads of a row, which rotation by the same angles;
+ * where a part of a head turns, of its halves:
  *
  *     thread   group  of groups = ceil(heads / HEADS);  heads group, group + groups, ...
  *              column of half / N

@@ -17,7 +17,7 @@
 #include "kern/kern_kind.h"
 
 /* Memory to write to, no longer read; NULL, and the device has failed. */
-static int32_t *stage_of(struct kern *k, struct kern_cuda_stage *s, int64_t bytes)
+static int32_t *cuda_tokens_stage_of(struct kern *k, struct kern_cuda_stage *s, int64_t bytes)
 {
     struct err err;
 
@@ -38,8 +38,8 @@ static int32_t *stage_of(struct kern *k, struct kern_cuda_stage *s, int64_t byte
 }
 
 /* Returns how many runs there are. */
-static int64_t sort(struct kern_cuda *own, const int32_t *id, int32_t *row, int32_t *run,
-                    int64_t n, int64_t vocab)
+static int64_t cuda_tokens_sort(struct kern_cuda *own, const int32_t *id, int32_t *row,
+                                int32_t *run, int64_t n, int64_t vocab)
 {
     int64_t runs = 0;
 
@@ -77,13 +77,13 @@ void kern_cuda_tokens(struct kern *k, struct kern_tokens *out, void *space,
     *out = (struct kern_tokens){.id = at, .row = at + 2 * n, .run = at + 3 * n, .n = n};
     out->target = targets ? at + n : NULL;
     own->next_stage = (own->next_stage + 1) % KERN_CUDA_STAGES;
-    int32_t *ints = stage_of(k, s, kern_kind_tokens_bytes(k, n));
+    int32_t *ints = cuda_tokens_stage_of(k, s, kern_kind_tokens_bytes(k, n));
     if (!ints)
         return;
     memcpy(ints, tokens, bytes);
     if (targets)
         memcpy(ints + n, targets, bytes);
-    out->runs = sort(own, tokens, ints + 2 * n, ints + 3 * n, n, vocab);
+    out->runs = cuda_tokens_sort(own, tokens, ints + 2 * n, ints + 3 * n, n, vocab);
     device_copy(k->queue, space, ints, (3 * n + out->runs + 1) * (int64_t)sizeof *ints);
     device_record(k->queue, s->read);
 }

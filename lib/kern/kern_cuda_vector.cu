@@ -34,7 +34,7 @@ template <class A, class X> struct accumulate_op {
 };
 
 template <class A, class X>
-static void accumulate(void *stream, void *acc, const void *x, int64_t n)
+static void cuda_vector_accumulate(void *stream, void *acc, const void *x, int64_t n)
 {
     const int wide = sizeof(A) > sizeof(X) ? sizeof(A) : sizeof(X);
 
@@ -44,14 +44,15 @@ static void accumulate(void *stream, void *acc, const void *x, int64_t n)
 extern "C" void kern_cuda_accumulate(struct kern *k, void *acc, enum dtype acc_type,
                                      const void *x, enum dtype type, int64_t n)
 {
-    KERN_BY_FLOAT(acc_type, A,
-                  KERN_BY_FLOAT(type, X, accumulate<A, X>(kern_cuda_stream(k), acc, x, n)));
+    KERN_BY_FLOAT(
+        acc_type, A,
+        KERN_BY_FLOAT(type, X, cuda_vector_accumulate<A, X>(kern_cuda_stream(k), acc, x, n)));
     kern_cuda_check(k, "accumulate");
 }
 
 extern "C" void kern_cuda_add(struct kern *k, void *y, const void *x, int64_t n)
 {
-    KERN_BY_TYPE(k->act, T, accumulate<T, T>(kern_cuda_stream(k), y, x, n));
+    KERN_BY_TYPE(k->act, T, cuda_vector_accumulate<T, T>(kern_cuda_stream(k), y, x, n));
     kern_cuda_check(k, "add");
 }
 

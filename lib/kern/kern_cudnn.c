@@ -37,14 +37,14 @@ struct kern_cudnn {
     char text[512];
 };
 
-static int64_t rounded(int64_t bytes)
+static int64_t cudnn_rounded(int64_t bytes)
 {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static void say(struct kern_cudnn *p, const char *fmt, ...)
+static void cudnn_say(struct kern_cudnn *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-static void say(struct kern_cudnn *p, const char *fmt, ...)
+static void cudnn_say(struct kern_cudnn *p, const char *fmt, ...)
 {
     size_t at = strlen(p->text);
     va_list list;
@@ -55,8 +55,8 @@ static void say(struct kern_cudnn *p, const char *fmt, ...)
 }
 
 /* A list that an attribute holds, at most `most` long; -1 where it cannot be read. */
-static int64_t read_list(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-                         cudnnBackendAttributeType_t type, int64_t most, void *out)
+static int64_t cudnn_read_list(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                               cudnnBackendAttributeType_t type, int64_t most, void *out)
 {
     int64_t n = 0;
 
@@ -79,16 +79,16 @@ static void engine_read(struct graph *g, cudnnBackendDescriptor_t config, struct
     int64_t n;
 
     *out = (struct engine){.index = -1};
-    if (!engine || read_list(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                             1, &engine) != 1)
+    if (!engine || cudnn_read_list(config, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine) != 1)
         return;
-    read_list(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &out->index);
-    n = read_list(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, NOTES,
-                  number);
+    cudnn_read_list(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &out->index);
+    n = cudnn_read_list(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                        NOTES, number);
     for (int64_t i = 0; i < n; i++)
         out->disordered |= number[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-    n = read_list(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, NOTES,
-                  behaviour);
+    n = cudnn_read_list(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                        NOTES, behaviour);
     for (int64_t i = 0; i < n; i++)
         out->compiled |= behaviour[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
 }
@@ -103,15 +103,15 @@ static cudnnBackendDescriptor_t try_config(struct kern_cudnn *p, struct graph *g
     graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                1, &config);
     graph_close(g, plan, "a plan");
-    if (g->failed || read_list(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
-                               1, bytes) != 1)
+    if (g->failed || cudnn_read_list(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                     CUDNN_TYPE_INT64, 1, bytes) != 1)
         return NULL;
     return plan;
 }
 
 /* The first of mode's list that will do; 0: none, and why in g->err. */
-static int choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor_t ops,
-                  cudnnBackendHeurMode_t mode, const char *pass)
+static int cudnn_choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor_t ops,
+                        cudnnBackendHeurMode_t mode, const char *pass)
 {
     struct graph *g = &out->graph;
     cudnnBackendDescriptor_t config[CONFIGS], list;
@@ -127,8 +127,8 @@ static int choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor
     for (int i = 0; i < CONFIGS; i++)
         config[i] = graph_make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (!g->failed)
-        n = read_list(list, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                      CONFIGS, config);
+        n = cudnn_read_list(list, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                            CONFIGS, config);
     if (n < 1 && !g->failed && g->err->code == ERR_NONE)
         graph_err(g->err, CUDNN_STATUS_NOT_SUPPORTED, "no engine");
     for (int64_t i = 0; i < n; i++) {
@@ -139,15 +139,16 @@ static int choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor
         out->plan = try_config(p, g, config[i], &out->bytes);
         if (!out->plan)
             continue;
-        say(p, ", %s: engine %" PRId64 "%s%s, %" PRId64 " bytes", pass, engine.index,
-            engine.disordered ? " in no order" : "", engine.compiled ? " compiled now" : "",
-            out->bytes);
+        cudnn_say(p, ", %s: engine %" PRId64 "%s%s, %" PRId64 " bytes", pass, engine.index,
+                  engine.disordered ? " in no order" : "",
+                  engine.compiled ? " compiled now" : "", out->bytes);
         return 1;
     }
     return 0;
 }
 
-static int plan_init(struct kern_cudnn *p, struct plan *out, const char *pass, struct err *err)
+static int cudnn_plan_init(struct kern_cudnn *p, struct plan *out, const char *pass,
+                           struct err *err)
 {
     struct graph *g = &out->graph;
     cudnnBackendDescriptor_t ops;
@@ -163,8 +164,8 @@ static int plan_init(struct kern_cudnn *p, struct plan *out, const char *pass, s
     if (g->failed)
         goto fail;
     *err = (struct err){0};
-    if (choose(p, out, ops, CUDNN_HEUR_MODE_A, pass) ||
-        choose(p, out, ops, CUDNN_HEUR_MODE_FALLBACK, pass)) {
+    if (cudnn_choose(p, out, ops, CUDNN_HEUR_MODE_A, pass) ||
+        cudnn_choose(p, out, ops, CUDNN_HEUR_MODE_FALLBACK, pass)) {
         *err = (struct err){0};
         return 0;
     }
@@ -201,20 +202,20 @@ int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
     p->scale = (float)(1 / sqrt((double)s->head_dim));
     p->minus = -INFINITY;
     p->one = 1;
-    say(p, "cuDNN %zu", cudnnGetVersion());
+    cudnn_say(p, "cuDNN %zu", cudnnGetVersion());
     if ((status = cudnnCreate(&p->handle)) != CUDNN_STATUS_SUCCESS) {
         graph_err(err, status, "no handle");
         err->code = ERR_ABSENT;
         goto fail;
     }
-    if (plan_init(p, &p->forward, "forward", err))
+    if (cudnn_plan_init(p, &p->forward, "forward", err))
         goto fail;
     if (what != KERN_CUDNN_FORWARD) {
         int64_t rows = s->batch * s->heads * s->seq;
 
-        p->delta_bytes = rounded(rows * 4);
-        p->sum_bytes = rounded(rows * s->head_dim * 4);
-        if (plan_init(p, &p->backward, "backward", err))
+        p->delta_bytes = cudnn_rounded(rows * 4);
+        p->sum_bytes = cudnn_rounded(rows * s->head_dim * 4);
+        if (cudnn_plan_init(p, &p->backward, "backward", err))
             goto fail;
     }
     *out = p;
@@ -237,8 +238,8 @@ void kern_cudnn_free(struct kern_cudnn *p)
 
 int64_t kern_cudnn_bytes(const struct kern_cudnn *p)
 {
-    int64_t forward = rounded(p->forward.bytes);
-    int64_t backward = p->delta_bytes + p->sum_bytes + rounded(p->backward.bytes);
+    int64_t forward = cudnn_rounded(p->forward.bytes);
+    int64_t backward = p->delta_bytes + p->sum_bytes + cudnn_rounded(p->backward.bytes);
 
     return forward > backward ? forward : backward;
 }
@@ -255,14 +256,14 @@ struct pack {
     int n;
 };
 
-static void put(struct pack *k, int64_t name, const void *at)
+static void cudnn_put(struct pack *k, int64_t name, const void *at)
 {
     k->name[k->n] = name;
     k->at[k->n++] = (void *)at;
 }
 
-static int run(struct kern_cudnn *p, const struct plan *plan, void *stream,
-               const struct pack *k, void *workspace, struct err *err)
+static int cudnn_run(struct kern_cudnn *p, const struct plan *plan, void *stream,
+                     const struct pack *k, void *workspace, struct err *err)
 {
     cudnnBackendDescriptor_t d = NULL;
     cudnnStatus_t status = cudnnSetStream(p->handle, stream);
@@ -298,19 +299,19 @@ static void put_packed(const struct kern_cudnn *p, struct pack *k, const void *q
 {
     int64_t d = p->heads.head_dim, keys = p->heads.heads * d;
 
-    put(k, name, qkv);
-    put(k, name + GRAPH_K - GRAPH_Q, ahead(qkv, keys));
-    put(k, name + GRAPH_V - GRAPH_Q, ahead(qkv, keys + p->heads.kv_heads * d));
+    cudnn_put(k, name, qkv);
+    cudnn_put(k, name + GRAPH_K - GRAPH_Q, ahead(qkv, keys));
+    cudnn_put(k, name + GRAPH_V - GRAPH_Q, ahead(qkv, keys + p->heads.kv_heads * d));
 }
 
 static void put_common(struct kern_cudnn *p, struct pack *k, const void *qkv, const void *out,
                        const float *lse)
 {
     put_packed(p, k, qkv, GRAPH_Q);
-    put(k, GRAPH_SCALE, &p->scale);
-    put(k, GRAPH_MINUS, &p->minus);
-    put(k, GRAPH_O, out);
-    put(k, GRAPH_LSE, lse);
+    cudnn_put(k, GRAPH_SCALE, &p->scale);
+    cudnn_put(k, GRAPH_MINUS, &p->minus);
+    cudnn_put(k, GRAPH_O, out);
+    cudnn_put(k, GRAPH_LSE, lse);
 }
 
 int kern_cudnn_forward(struct kern_cudnn *p, void *stream, void *out, float *lse,
@@ -319,7 +320,7 @@ int kern_cudnn_forward(struct kern_cudnn *p, void *stream, void *out, float *lse
     struct pack k = {.n = 0};
 
     put_common(p, &k, qkv, out, lse);
-    return run(p, &p->forward, stream, &k, workspace, err);
+    return cudnn_run(p, &p->forward, stream, &k, workspace, err);
 }
 
 int kern_cudnn_backward(struct kern_cudnn *p, void *stream, void *dqkv, const void *dout,
@@ -331,9 +332,9 @@ int kern_cudnn_backward(struct kern_cudnn *p, void *stream, void *dqkv, const vo
 
     put_common(p, &k, qkv, out, lse);
     put_packed(p, &k, dqkv, GRAPH_DQ);
-    put(&k, GRAPH_ONE, &p->one);
-    put(&k, GRAPH_DO, dout);
-    put(&k, GRAPH_DELTA, workspace);
-    put(&k, GRAPH_DQ_SUM, sum);
-    return run(p, &p->backward, stream, &k, sum + p->sum_bytes, err);
+    cudnn_put(&k, GRAPH_ONE, &p->one);
+    cudnn_put(&k, GRAPH_DO, dout);
+    cudnn_put(&k, GRAPH_DELTA, workspace);
+    cudnn_put(&k, GRAPH_DQ_SUM, sum);
+    return cudnn_run(p, &p->backward, stream, &k, sum + p->sum_bytes, err);
 }

@@ -48,7 +48,7 @@ void graph_release(struct graph *g)
         cudnnBackendDestroyDescriptor(g->kept[--g->n_kept]);
 }
 
-static void check(struct graph *g, cudnnStatus_t status, const char *what)
+static void cudnn_graph_check(struct graph *g, cudnnStatus_t status, const char *what)
 {
     if (status == CUDNN_STATUS_SUCCESS || g->failed)
         return;
@@ -63,7 +63,7 @@ desc graph_make(struct graph *g, cudnnBackendDescriptorType_t type)
     assert(g->n_kept < GRAPH_DESCRIPTORS);
     if (g->failed)
         return NULL;
-    check(g, cudnnBackendCreateDescriptor(type, &d), "a descriptor");
+    cudnn_graph_check(g, cudnnBackendCreateDescriptor(type, &d), "a descriptor");
     if (d)
         g->kept[g->n_kept++] = d;
     return d;
@@ -77,13 +77,13 @@ void graph_tell(struct graph *g, desc d, cudnnBackendAttributeName_t name,
     if (g->failed)
         return;
     snprintf(what, sizeof what, "attribute %d of a descriptor", (int)name);
-    check(g, cudnnBackendSetAttribute(d, name, type, n, value), what);
+    cudnn_graph_check(g, cudnnBackendSetAttribute(d, name, type, n, value), what);
 }
 
 void graph_close(struct graph *g, desc d, const char *what)
 {
     if (!g->failed)
-        check(g, cudnnBackendFinalize(d), what);
+        cudnn_graph_check(g, cudnnBackendFinalize(d), what);
 }
 
 static void tell_desc(struct graph *g, desc d, cudnnBackendAttributeName_t name, desc value)
@@ -91,7 +91,7 @@ static void tell_desc(struct graph *g, desc d, cudnnBackendAttributeName_t name,
     graph_tell(g, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
 }
 
-static void add_op(struct graph *g, desc d, const char *what)
+static void cudnn_graph_add_op(struct graph *g, desc d, const char *what)
 {
     assert(g->n_ops < GRAPH_OPS);
     graph_close(g, d, what);
@@ -140,7 +140,7 @@ static desc scalar(struct graph *g, int64_t name)
 }
 
 /* rows x columns a head, contiguous: what the graph itself makes. */
-static struct shape plain(const struct graph *g, int64_t rows, int64_t columns)
+static struct shape cudnn_graph_plain(const struct graph *g, int64_t rows, int64_t columns)
 {
     int64_t h = g->heads.heads, mat = rows * columns;
 
@@ -166,7 +166,7 @@ static struct shape transposed(struct shape s)
     return t;
 }
 
-static void product(struct graph *g, desc a, desc b, desc c)
+static void cudnn_graph_product(struct graph *g, desc a, desc b, desc c)
 {
     desc how = graph_make(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
     desc op = graph_make(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
@@ -178,7 +178,7 @@ static void product(struct graph *g, desc a, desc b, desc c)
     tell_desc(g, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
     tell_desc(g, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
     tell_desc(g, op, CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
-    add_op(g, op, "a product");
+    cudnn_graph_add_op(g, op, "a product");
 }
 
 static void reduce(struct graph *g, cudnnReduceTensorOp_t by, desc x, desc y)
@@ -194,7 +194,7 @@ static void reduce(struct graph *g, cudnnReduceTensorOp_t by, desc x, desc y)
     tell_desc(g, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
     tell_desc(g, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
     tell_desc(g, op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
-    add_op(g, op, "a reduction");
+    cudnn_graph_add_op(g, op, "a reduction");
 }
 
 static void reshape(struct graph *g, desc x, desc y)
@@ -203,7 +203,7 @@ static void reshape(struct graph *g, desc x, desc y)
 
     tell_desc(g, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
     tell_desc(g, op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
-    add_op(g, op, "a reshape");
+    cudnn_graph_add_op(g, op, "a reshape");
 }
 
 /* y = mode(x, b, t); b and t NULL where mode has none; axis for GEN_INDEX, else -1. */
@@ -230,7 +230,7 @@ static void each(struct graph *g, cudnnPointwiseMode_t mode, desc x, desc b, des
         tell_desc(g, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t);
     graph_tell(g, op, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, CUDNN_TYPE_FLOAT, 1, &one);
     graph_tell(g, op, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, CUDNN_TYPE_FLOAT, 1, &one);
-    add_op(g, op, "an elementwise operation");
+    cudnn_graph_add_op(g, op, "an elementwise operation");
 }
 
 /* A new f32 tensor of that shape: mode(x, b). */
@@ -262,7 +262,8 @@ int graph_forward(struct graph *g)
 {
     const struct kern_heads *h = &g->heads;
     const cudnnDataType_t bf16 = CUDNN_DATA_BFLOAT16, f32 = CUDNN_DATA_FLOAT;
-    struct shape square = plain(g, h->seq, h->seq), rows = plain(g, h->seq, 1);
+    struct shape square = cudnn_graph_plain(g, h->seq, h->seq),
+                 rows = cudnn_graph_plain(g, h->seq, 1);
     struct shape kv = packed(g, h->kv_heads, g->row);
     desc q = tensor(g, GRAPH_Q, REAL, bf16, packed(g, h->heads, g->row));
     desc k = tensor(g, GRAPH_K, REAL, bf16, transposed(kv));
@@ -272,7 +273,7 @@ int graph_forward(struct graph *g)
     desc s = within(g, f32, square), most = within(g, f32, rows), sum = within(g, f32, rows);
     desc p = within(g, bf16, square);
 
-    product(g, q, k, s);
+    cudnn_graph_product(g, q, k, s);
     s = fresh(g, CUDNN_POINTWISE_MUL, s, scalar(g, GRAPH_SCALE), square);
     s = causal(g, s, square);
     reduce(g, CUDNN_REDUCE_TENSOR_MAX, s, most);
@@ -282,7 +283,7 @@ int graph_forward(struct graph *g)
     each(g, CUDNN_POINTWISE_ADD, most, fresh(g, CUDNN_POINTWISE_LOG, sum, NULL, rows), NULL,
          lse, -1);
     each(g, CUDNN_POINTWISE_DIV, s, sum, NULL, p, -1);
-    product(g, p, v, o);
+    cudnn_graph_product(g, p, v, o);
     return g->failed ? -1 : 0;
 }
 
@@ -291,16 +292,16 @@ static void key_gradient(struct graph *g, desc square, desc x, int64_t name, str
 {
     const struct kern_heads *h = &g->heads;
     const cudnnDataType_t bf16 = CUDNN_DATA_BFLOAT16;
-    desc t = within(g, bf16, transposed(plain(g, h->seq, h->seq)));
+    desc t = within(g, bf16, transposed(cudnn_graph_plain(g, h->seq, h->seq)));
     desc y = tensor(g, name, REAL, bf16, kv), all;
 
     reshape(g, square, t);
     if (h->heads == h->kv_heads) {
-        product(g, t, x, y);
+        cudnn_graph_product(g, t, x, y);
         return;
     }
-    all = within(g, bf16, plain(g, h->seq, h->head_dim));
-    product(g, t, x, all);
+    all = within(g, bf16, cudnn_graph_plain(g, h->seq, h->head_dim));
+    cudnn_graph_product(g, t, x, all);
     reduce(g, CUDNN_REDUCE_TENSOR_ADD, all, y);
 }
 
@@ -312,8 +313,9 @@ static void query_gradient(struct graph *g, desc ds, desc k)
     desc back = within(g, CUDNN_DATA_BFLOAT16, packed(g, h->kv_heads, g->row)), sum;
 
     reshape(g, k, back);
-    sum = tensor(g, GRAPH_DQ_SUM, REAL, CUDNN_DATA_FLOAT, plain(g, h->seq, h->head_dim));
-    product(g, ds, back, sum);
+    sum = tensor(g, GRAPH_DQ_SUM, REAL, CUDNN_DATA_FLOAT,
+                 cudnn_graph_plain(g, h->seq, h->head_dim));
+    cudnn_graph_product(g, ds, back, sum);
     each(g, CUDNN_POINTWISE_IDENTITY, sum, NULL, NULL, dq, -1);
 }
 
@@ -321,7 +323,8 @@ int graph_backward(struct graph *g)
 {
     const struct kern_heads *h = &g->heads;
     const cudnnDataType_t bf16 = CUDNN_DATA_BFLOAT16, f32 = CUDNN_DATA_FLOAT;
-    struct shape square = plain(g, h->seq, h->seq), rows = plain(g, h->seq, 1);
+    struct shape square = cudnn_graph_plain(g, h->seq, h->seq),
+                 rows = cudnn_graph_plain(g, h->seq, 1);
     struct shape kv = packed(g, h->kv_heads, g->row);
     struct shape heads = packed(g, h->heads, g->out_row);
     desc q = tensor(g, GRAPH_Q, REAL, bf16, packed(g, h->heads, g->row));
@@ -333,18 +336,18 @@ int graph_backward(struct graph *g)
     desc sum = within(g, f32, rows), delta = tensor(g, GRAPH_DELTA, REAL, f32, rows);
     desc s = within(g, f32, square), dp = within(g, f32, square), p, ds;
 
-    ds = fresh(g, CUDNN_POINTWISE_MUL, dout, o, plain(g, h->seq, h->head_dim));
+    ds = fresh(g, CUDNN_POINTWISE_MUL, dout, o, cudnn_graph_plain(g, h->seq, h->head_dim));
     reduce(g, CUDNN_REDUCE_TENSOR_ADD, ds, sum);
     /* By 1: where the engines look for the scale of dropout. */
     each(g, CUDNN_POINTWISE_MUL, sum, scalar(g, GRAPH_ONE), NULL, delta, -1);
 
-    product(g, q, k, s);
+    cudnn_graph_product(g, q, k, s);
     s = fresh(g, CUDNN_POINTWISE_MUL, s, scale, square);
     s = fresh(g, CUDNN_POINTWISE_SUB, s, lse, square);
     p = fresh(g, CUDNN_POINTWISE_EXP, causal(g, s, square), NULL, square);
     key_gradient(g, p, dout, GRAPH_DV, kv);
 
-    product(g, dout, v, dp);
+    cudnn_graph_product(g, dout, v, dp);
     ds = fresh(g, CUDNN_POINTWISE_SUB, dp, delta, square);
     ds = fresh(g, CUDNN_POINTWISE_MUL, ds, p, square);
     ds = fresh(g, CUDNN_POINTWISE_MUL, ds, scale, square);

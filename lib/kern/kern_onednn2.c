@@ -3,8 +3,8 @@
 #include "kern/kern_onednn.h"
 
 /* (rows, columns), or a matrix stored as (columns, rows) where op is 'T'. */
-static dnnl_status_t matrix(dnnl_memory_desc_t *out, dnnl_data_type_t type, char op,
-                            int64_t rows, int64_t columns, int64_t ld)
+static dnnl_status_t onednn2_matrix(dnnl_memory_desc_t *out, dnnl_data_type_t type, char op,
+                                    int64_t rows, int64_t columns, int64_t ld)
 {
     dnnl_dims_t dims = {rows, columns};
     dnnl_dims_t strides = {op == 'N' ? ld : 1, op == 'N' ? 1 : ld};
@@ -21,9 +21,9 @@ dnnl_status_t kern_onednn_matmul(dnnl_primitive_desc_t *out, const struct kern_p
     dnnl_status_t status;
 
     *out = NULL;
-    (void)((status = matrix(&a, type, s->ta, s->m, s->k, s->lda)) ||
-           (status = matrix(&b, type, s->tb, s->k, s->n, s->ldb)) ||
-           (status = matrix(&c, dnnl_f32, 'N', s->m, s->n, s->ldc)) ||
+    (void)((status = onednn2_matrix(&a, type, s->ta, s->m, s->k, s->lda)) ||
+           (status = onednn2_matrix(&b, type, s->tb, s->k, s->n, s->ldb)) ||
+           (status = onednn2_matrix(&c, dnnl_f32, 'N', s->m, s->n, s->ldc)) ||
            (status = dnnl_matmul_desc_init(&product, &a, &b, NULL, &c)) ||
            (status = dnnl_primitive_desc_create(out, &product, attr, engine, NULL)));
     return status;

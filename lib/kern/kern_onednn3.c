@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* (rows, columns), or a matrix stored as (columns, rows) where op is 'T'. */
-static dnnl_status_t matrix(dnnl_memory_desc_t *out, dnnl_data_type_t type, char op,
-                            int64_t rows, int64_t columns, int64_t ld)
+static dnnl_status_t onednn3_matrix(dnnl_memory_desc_t *out, dnnl_data_type_t type, char op,
+                                    int64_t rows, int64_t columns, int64_t ld)
 {
     dnnl_dims_t dims = {rows, columns};
     dnnl_dims_t strides = {op == 'N' ? ld : 1, op == 'N' ? 1 : ld};
@@ -43,9 +43,9 @@ dnnl_status_t kern_onednn_matmul(dnnl_primitive_desc_t *out, const struct kern_p
     dnnl_status_t status;
 
     *out = NULL;
-    (void)((status = matrix(&a, type, s->ta, s->m, s->k, s->lda)) ||
-           (status = matrix(&b, type, s->tb, s->k, s->n, s->ldb)) ||
-           (status = matrix(&c, dnnl_f32, 'N', s->m, s->n, s->ldc)) ||
+    (void)((status = onednn3_matrix(&a, type, s->ta, s->m, s->k, s->lda)) ||
+           (status = onednn3_matrix(&b, type, s->tb, s->k, s->n, s->ldb)) ||
+           (status = onednn3_matrix(&c, dnnl_f32, 'N', s->m, s->n, s->ldc)) ||
            (status = dnnl_matmul_primitive_desc_create(out, engine, a, b, NULL, c, attr)) ||
            (is_strided_vector(s) && (status = skip_brgemm(*out))));
     dnnl_memory_desc_t made[] = {a, b, c};

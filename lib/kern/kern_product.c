@@ -29,7 +29,7 @@ static dnnl_status_t operand(dnnl_memory_t *out, const struct kern_product *p,
                               DNNL_MEMORY_NONE);
 }
 
-static int prepare(struct kern_product *p)
+static int product_prepare(struct kern_product *p)
 {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t sum = NULL;
@@ -73,7 +73,7 @@ int kern_product_new(struct kern_product **out, const struct kern_product_shape 
     assert(shape->out_type == DTYPE_F32);
     kern_thread_init(); /* the primitive is made for as many threads as its maker has */
     p->shape = *shape;
-    if (by_primitive(shape) && prepare(p)) {
+    if (by_primitive(shape) && product_prepare(p)) {
         kern_product_free(p);
         return err_set(err, ERR_ABSENT,
                        "no product of (%" PRId64 ",%" PRId64 ") and (%" PRId64 ",%" PRId64

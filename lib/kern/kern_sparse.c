@@ -27,14 +27,14 @@ static int64_t tiles_of(int64_t rows)
 }
 
 /* Outputs are rounded up to blocks of four. */
-static int64_t rounded(int64_t out)
+static int64_t sparse_rounded(int64_t out)
 {
     return (out + 3) / 4 * 4;
 }
 
 int64_t kern_sparse_space(int64_t rows, int64_t in, int64_t out)
 {
-    return tiles_of(rows) * TILE * (in + rounded(out)) + 4 * LANES * in;
+    return tiles_of(rows) * TILE * (in + sparse_rounded(out)) + 4 * LANES * in;
 }
 
 /* Lanes of two vectors by a stage of a transposition: those with bit `s` change places. */
@@ -88,7 +88,8 @@ static void transpose(float *to, const float *x, int64_t ld, int64_t rows, int64
     }
 }
 
-KERN_INLINE void take(kern_lanes d[4][2], const float *tile, int64_t column, const int block)
+KERN_INLINE void sparse_take(kern_lanes d[4][2], const float *tile, int64_t column,
+                             const int block)
 {
     for (int b = 0; b < block; b++)
         memcpy(d[b], tile + (column + b) * TILE, sizeof d[b]);
@@ -116,7 +117,7 @@ KERN_INLINE void dx_tile(const struct kern_sparse *w, const float *dy, float *dx
 {
     for (int64_t o = 0; o * block < w->out; o++) {
         kern_lanes d[4][2];
-        take(d, dy, o * block, block);
+        sparse_take(d, dy, o * block, block);
         for (int32_t p = w->start[o]; p < w->start[o + 1]; p++) {
             kern_lanes *to = (kern_lanes *)(dx + (int64_t)w->column[p] * TILE);
             const float *v = w->value + (int64_t)p * block;
@@ -132,12 +133,12 @@ KERN_INLINE void dw_block(const struct kern_sparse *w, int64_t o, const float *d
                           const float *x, int64_t tiles, float *dvalue, float *sums,
                           const int block)
 {
-    int64_t places = w->start[o + 1] - w->start[o], wide = rounded(w->out) * TILE;
+    int64_t places = w->start[o + 1] - w->start[o], wide = sparse_rounded(w->out) * TILE;
 
     memset(sums, 0, (size_t)(places * block * LANES) * sizeof *sums);
     for (int64_t t = 0; t < tiles; t++, dy += wide, x += w->in * TILE) {
         kern_lanes d[4][2], *to = (kern_lanes *)sums;
-        take(d, dy, o * block, block);
+        sparse_take(d, dy, o * block, block);
         for (int32_t p = w->start[o]; p < w->start[o + 1]; p++, to += block) {
             const kern_lanes *in = (const kern_lanes *)(x + (int64_t)w->column[p] * TILE);
             for (int b = 0; b < block; b++)
@@ -222,11 +223,11 @@ void kern_sparse_y(const struct kern_sparse *w, const float *x, int64_t ldx, int
 void kern_sparse_dx(const struct kern_sparse *w, const float *dy, int64_t ldy, int64_t rows,
                     int add, float *dx, int64_t ldx, float *space)
 {
-    float *in = space + rounded(w->out) * TILE;
+    float *in = space + sparse_rounded(w->out) * TILE;
 
     for (int64_t first = 0; first < rows; first += TILE) {
         int64_t n = rows - first < TILE ? rows - first : TILE, at = first * ldx;
-        transpose(space, dy + first * ldy, ldy, n, w->out, rounded(w->out));
+        transpose(space, dy + first * ldy, ldy, n, w->out, sparse_rounded(w->out));
         memset(in, 0, (size_t)(w->in * TILE) * sizeof *in);
         dx_of(w, space, in);
         transpose_back(in, n, w->in, add ? dx + at : NULL, NULL, dx + at, ldx);
@@ -237,9 +238,9 @@ void kern_sparse_dw(const struct kern_sparse *w, const float *dy, int64_t ldy, c
                     int64_t ldx, int64_t rows, float *dvalue, float *space)
 {
     float *out = space + tiles_of(rows) * TILE * w->in;
-    float *sums = out + tiles_of(rows) * TILE * rounded(w->out);
+    float *sums = out + tiles_of(rows) * TILE * sparse_rounded(w->out);
 
     transpose(space, x, ldx, rows, w->in, w->in);
-    transpose(out, dy, ldy, rows, w->out, rounded(w->out));
+    transpose(out, dy, ldy, rows, w->out, sparse_rounded(w->out));
     dw_of(w, out, space, tiles_of(rows), dvalue, sums);
 }

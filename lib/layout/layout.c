@@ -32,7 +32,7 @@ int letter_parse(char c, enum letter *out)
     return 0;
 }
 
-static int by_value(const void *a, const void *b)
+static int layout_by_value(const void *a, const void *b)
 {
     const struct fraction *x = a, *y = b;
     int64_t left = x->num * y->den, right = y->num * x->den; /* both below 2^40 */
@@ -49,9 +49,9 @@ void layout_init(struct layout *l, const struct groups *groups)
     for (int k = 0; k < g; k++)
         for (int j = 0; j <= groups->members[k]; j++)
             f[all++] = (struct fraction){j, groups->members[k]};
-    qsort(f, (size_t)all, sizeof *f, by_value);
+    qsort(f, (size_t)all, sizeof *f, layout_by_value);
     for (int i = 1; i < all; i++)
-        if (by_value(&f[n - 1], &f[i]) != 0)
+        if (layout_by_value(&f[n - 1], &f[i]) != 0)
             f[n++] = f[i];
     *l = (struct layout){.segments = n - 1, .largest = groups_largest(groups)};
     groups_copy(&l->groups, groups);
@@ -121,7 +121,7 @@ int layout_ranges_max(const struct layout *l)
 }
 
 /* Appends [lo, hi), merging with what ends where it begins. */
-static int append(struct range *out, int n, int64_t lo, int64_t hi)
+static int layout_append(struct range *out, int n, int64_t lo, int64_t hi)
 {
     if (lo == hi)
         return n;
@@ -142,11 +142,11 @@ int layout_ranges(const struct layout *l, enum letter letter, int rank, int64_t 
     if (letter == LETTER_I)
         r = range_part(all, l->groups.local_of[rank], l->groups.members[k]);
     if (letter != LETTER_G)
-        return append(out, 0, r.lo, r.hi);
+        return layout_append(out, 0, r.lo, r.hi);
     for (int e = 0; e < l->segments; e++)
         if (l->holder[e * g + k] == rank)
-            n = append(out, n, layout_cut(l, elems, e, k, 0),
-                       layout_cut(l, elems, e, k + 1, 0));
+            n = layout_append(out, n, layout_cut(l, elems, e, k, 0),
+                              layout_cut(l, elems, e, k + 1, 0));
     return n;
 }
 
@@ -184,7 +184,7 @@ int layout_unit_ranges(const struct layout *l, enum letter letter, int rank, int
 
     /* append() writes at or before what it reads. */
     for (int i = n; i < n + more; i++)
-        kept = append(out, kept, out[i].lo + trained, out[i].hi + trained);
+        kept = layout_append(out, kept, out[i].lo + trained, out[i].hi + trained);
     return kept;
 }
 

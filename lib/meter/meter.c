@@ -171,7 +171,7 @@ void meter_widen(struct meter *m, const struct meter_run *run)
     __atomic_store_n(&m->header->run, run->id, __ATOMIC_RELEASE);
 }
 
-static struct meter_record *place_of(const struct meter *m, int64_t number)
+static struct meter_record *meter_place_of(const struct meter *m, int64_t number)
 {
     return &m->record[(number - 1) % METER_RECORDS];
 }
@@ -182,7 +182,7 @@ int64_t meter_arrive(struct meter *m, const struct meter_comm *c, int64_t sequen
     if (!m)
         return 0;
     int64_t number = __atomic_add_fetch(&m->header->begun, 1, __ATOMIC_RELAXED);
-    struct meter_record *r = place_of(m, number);
+    struct meter_record *r = meter_place_of(m, number);
 
     __atomic_store_n(&r->number, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -200,16 +200,16 @@ int64_t meter_arrive(struct meter *m, const struct meter_comm *c, int64_t sequen
 }
 
 /* The place of a record that the ring still has; NULL. */
-static struct meter_record *kept(const struct meter *m, int64_t number)
+static struct meter_record *meter_kept(const struct meter *m, int64_t number)
 {
-    struct meter_record *r = m && number > 0 ? place_of(m, number) : NULL;
+    struct meter_record *r = m && number > 0 ? meter_place_of(m, number) : NULL;
 
     return r && __atomic_load_n(&r->number, __ATOMIC_ACQUIRE) == number ? r : NULL;
 }
 
 void meter_work(struct meter *m, int64_t number, double work_s)
 {
-    struct meter_record *r = kept(m, number);
+    struct meter_record *r = meter_kept(m, number);
 
     if (r)
         r->work_us = (uint32_t)fmin(fmax(1e6 * work_s, 1), UINT32_MAX);
@@ -217,7 +217,7 @@ void meter_work(struct meter *m, int64_t number, double work_s)
 
 void meter_times(struct meter *m, int64_t number, int64_t arrived_ns, int64_t completed_ns)
 {
-    struct meter_record *r = kept(m, number);
+    struct meter_record *r = meter_kept(m, number);
 
     if (!r)
         return;

@@ -46,7 +46,7 @@ static int check_header(const char *path, const struct meter_header *h, int64_t 
 }
 
 /* Whole and sane: one that was being written, or is damaged, is left out. */
-static int is_whole(const struct meter_record *r, int64_t number)
+static int read_is_whole(const struct meter_record *r, int64_t number)
 {
     return r->number == number && r->sequence > 0 && r->sequence < TIME_MAX && r->bytes >= 0 &&
            r->rank >= 0 && r->rank < r->ranks && r->op >= 0 && r->op < METER_OPS &&
@@ -76,7 +76,7 @@ static int copy_records(int fd, int most, struct meter_file *f, struct err *err)
         first = last - most + 1;
     for (int64_t n = first; n <= last && rc == 0; n++) {
         int at = (int)((n - 1) % METER_RECORDS);
-        if (before[at] == n && numbers[at].number == n && is_whole(&copy[at], n))
+        if (before[at] == n && numbers[at].number == n && read_is_whole(&copy[at], n))
             f->record[f->count++] = copy[at];
     }
     mem_free(copy);

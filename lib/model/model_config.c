@@ -142,7 +142,7 @@ static int read_family(const struct config *c, const struct model_family **out)
 
 /* --- keys --- */
 
-static int is_word(const char *words, const char *key)
+static int config_is_word(const char *words, const char *key)
 {
     char padded[128];
     int n = snprintf(padded, sizeof padded, " %s ", key);
@@ -150,7 +150,7 @@ static int is_word(const char *words, const char *key)
     return n < (int)sizeof padded && !strchr(key, ' ') && strstr(words, padded);
 }
 
-static const struct model_key *find_key(const struct model_key *list, const char *key)
+static const struct model_key *config_find_key(const struct model_key *list, const char *key)
 {
     while (list->name && strcmp(list->name, key))
         list++;
@@ -158,7 +158,7 @@ static const struct model_key *find_key(const struct model_key *list, const char
 }
 
 /* The key that a field is read from, or NULL. */
-static const struct model_key *key_of(const struct model_family *f, size_t at)
+static const struct model_key *config_key_of(const struct model_family *f, size_t at)
 {
     const struct model_key *k = f->keys;
 
@@ -182,11 +182,12 @@ static int check_fixed(const struct config *c, const struct model_key *k)
     return 0;
 }
 
-static int check_keys(const struct config *c, const struct model_family *family)
+static int config_check_keys(const struct config *c, const struct model_family *family)
 {
     for (const struct tree_node *n = c->tree->root->child; n; n = n->next)
-        if (!find_key(common, n->key) && !find_key(family->keys, n->key) &&
-            !is_word(harmless, n->key) && !(family->rope_theta > 0 && is_word(rotary, n->key)))
+        if (!config_find_key(common, n->key) && !config_find_key(family->keys, n->key) &&
+            !config_is_word(harmless, n->key) &&
+            !(family->rope_theta > 0 && config_is_word(rotary, n->key)))
             return KEY_FAIL(c, n->key,
                             "is not a key known for the %s family: it may change the network",
                             family->name);
@@ -219,7 +220,7 @@ static int read_same(const struct config *c, const struct model_key *k, int64_t 
         return -1;
     if (have && have != want)
         return KEY_FAIL(c, k->name, "is %" PRId64 ", but %s is %" PRId64, have,
-                        key_of(f, k->at)->name, want);
+                        config_key_of(f, k->at)->name, want);
     return 0;
 }
 
@@ -252,8 +253,8 @@ static int read_activation(const struct config *c, const struct model_key *k, st
 
 /* *list: an entry for each layer, those that follow count nothing; or NULL where the config has
    none. */
-static int read_list(const struct config *c, const struct model_key *k, const struct model *m,
-                     const struct tree_node **list)
+static int config_read_list(const struct config *c, const struct model_key *k,
+                            const struct model *m, const struct tree_node **list)
 {
     const struct tree_node *n = *list = tree_get(c->tree->root, k->name);
 
@@ -270,7 +271,7 @@ static int read_full(const struct config *c, const struct model_key *k, const st
 {
     const struct tree_node *list;
 
-    if (read_list(c, k, m, &list))
+    if (config_read_list(c, k, m, &list))
         return -1;
     for (const struct tree_node *v = list ? list->child : NULL; v; v = v->next) {
         const char *text = tree_string(v), *word = text ? text : tree_shown(c->tree, v);
@@ -296,7 +297,7 @@ static int read_layers(const struct config *c, const struct model_key *k, struct
     const struct model_layer_kind *kind = m->family->layer_kinds;
     const struct tree_node *list;
 
-    if (read_list(c, k, m, &list))
+    if (config_read_list(c, k, m, &list))
         return -1;
     m->layer_kind = mem_new((size_t)m->layers, 1);
     const struct tree_node *v = list ? list->child : NULL;
@@ -307,7 +308,7 @@ static int read_layers(const struct config *c, const struct model_key *k, struct
                             "has an unknown entry for layer %" PRId64 ", expected %s or %s", i,
                             kind[0].word, kind[1].word);
         if (kind[which].rope == MODEL_LOCAL_ROPE && !m->window)
-            return KEY_FAIL(c, key_of(m->family, MODEL_AT(window))->name,
+            return KEY_FAIL(c, config_key_of(m->family, MODEL_AT(window))->name,
                             "is null, expected a whole number: layer %" PRId64 " is %s", i,
                             kind[which].word);
         m->layer_kind[i] = (char)which;
@@ -315,7 +316,7 @@ static int read_layers(const struct config *c, const struct model_key *k, struct
     return 0;
 }
 
-static int read_key(const struct config *c, const struct model_key *k, struct model *m)
+static int config_read_key(const struct config *c, const struct model_key *k, struct model *m)
 {
     char *at = (char *)m + k->at;
 
@@ -353,18 +354,18 @@ static int read_key(const struct config *c, const struct model_key *k, struct mo
 static int derive_sizes(const struct config *c, struct model *m)
 {
     const struct model_family *f = m->family;
-    const struct model_key *head_dim = key_of(f, MODEL_AT(head_dim));
-    const char *heads = key_of(f, MODEL_AT(heads))->name;
+    const struct model_key *head_dim = config_key_of(f, MODEL_AT(head_dim));
+    const char *heads = config_key_of(f, MODEL_AT(heads))->name;
 
     m->kv_heads = m->kv_heads ? m->kv_heads : m->heads;
     m->ffn = m->ffn ? m->ffn : 4 * m->hidden;
     m->max_seq = m->positions ? m->positions : m->max_seq;
     if (!head_dim && m->hidden % m->heads)
         return KEY_FAIL(c, heads, "is %" PRId64 ", expected a divisor of %s, which is %" PRId64,
-                        m->heads, key_of(f, MODEL_AT(hidden))->name, m->hidden);
+                        m->heads, config_key_of(f, MODEL_AT(hidden))->name, m->hidden);
     m->head_dim = m->head_dim ? m->head_dim : m->hidden / m->heads; /* as transformers rounds */
     if (m->heads % m->kv_heads)
-        return KEY_FAIL(c, key_of(f, MODEL_AT(kv_heads))->name,
+        return KEY_FAIL(c, config_key_of(f, MODEL_AT(kv_heads))->name,
                         "is %" PRId64 ", expected a divisor of %s, which is %" PRId64,
                         m->kv_heads, heads, m->heads);
     /* Rotary embedding turns pairs of elements. */
@@ -400,24 +401,24 @@ static int read_dtype(const struct config *c, struct model *m)
     return 0;
 }
 
-static int read_keys(const struct config *c, const struct model_key *k, struct model *m)
+static int config_read_keys(const struct config *c, const struct model_key *k, struct model *m)
 {
     for (; k->name; k++)
-        if (read_key(c, k, m))
+        if (config_read_key(c, k, m))
             return -1;
     return 0;
 }
 
-static int read_config(const struct config *c, struct model *m)
+static int config_read_config(const struct config *c, struct model *m)
 {
     if (c->tree->root->kind != TREE_MAP)
         return KEY_FAIL(c, NULL, "is %s, expected an object",
                         tree_shown(c->tree, c->tree->root));
-    if (read_family(c, &m->family) || check_keys(c, m->family))
+    if (read_family(c, &m->family) || config_check_keys(c, m->family))
         return -1;
     m->norm = m->family->norm;
-    if (read_keys(c, common, m) || read_keys(c, m->family->keys, m) || derive_sizes(c, m) ||
-        (m->family->rope_theta > 0 && keys_rope(c, m)))
+    if (config_read_keys(c, common, m) || config_read_keys(c, m->family->keys, m) ||
+        derive_sizes(c, m) || (m->family->rope_theta > 0 && keys_rope(c, m)))
         return -1;
     m->rope.longest = m->max_seq;
     if (m->rope.type == MODEL_ROPE_LONG && m->rope.original_max < (double)m->max_seq)
@@ -432,7 +433,7 @@ int model_config_read(struct model *m, const char *name, const char *text, int64
 {
     struct tree t = {0};
     int rc = err_any(tree_parse_loose(&t, name, 1, text, bytes, err) ||
-                     read_config(&(struct config){&t, err}, m));
+                     config_read_config(&(struct config){&t, err}, m));
 
     tree_release(&t);
     return rc;
@@ -446,13 +447,13 @@ const char *model_max_seq_key(const struct model *m)
 
     if (m->rope.type == MODEL_ROPE_LONG && m->rope.original_max == (double)m->max_seq)
         return "original_max_position_embeddings";
-    return key_of(m->family, at)->name;
+    return config_key_of(m->family, at)->name;
 }
 
 /* --- two configs --- */
 
 /* A number that a key gave the model; 0 of keys that do not distinguish networks. */
-static double value_of(const struct model *m, const struct model_key *k)
+static double config_value_of(const struct model *m, const struct model_key *k)
 {
     const void *at = (const char *)m + k->at;
     int dynamic = m->rope.type == MODEL_ROPE_DYNAMIC; /* its angles depend on the maximum */
@@ -514,9 +515,9 @@ const char *model_difference(const struct model *a, const struct model *b, char 
         }
         if (k->type == KEY_LAYERS && kinds_differ(a, b, in_a, in_b))
             return k->name;
-        if (value_of(a, k) != value_of(b, k)) {
-            snprintf(in_a, 32, "%g", value_of(a, k));
-            snprintf(in_b, 32, "%g", value_of(b, k));
+        if (config_value_of(a, k) != config_value_of(b, k)) {
+            snprintf(in_a, 32, "%g", config_value_of(a, k));
+            snprintf(in_b, 32, "%g", config_value_of(b, k));
             return k->name;
         }
     }

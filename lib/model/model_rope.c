@@ -57,7 +57,7 @@ static const struct rope_key {
 
 enum { ROPE_KEYS = sizeof rope_keys / sizeof *rope_keys };
 
-static const struct rope_key *find_key(const char *name)
+static const struct rope_key *rope_find_key(const char *name)
 {
     for (int i = 0; i < ROPE_KEYS; i++)
         if (strcmp(rope_keys[i].name, name) == 0)
@@ -113,10 +113,10 @@ static int read_factors(const struct config *c, const char *key, const struct tr
 }
 
 /* One key of the object, which is not its type. */
-static int read_part(const struct config *c, const char *key, const struct tree_node *v,
-                     struct model_rope *r)
+static int rope_read_part(const struct config *c, const char *key, const struct tree_node *v,
+                          struct model_rope *r)
 {
-    const struct rope_key *k = find_key(v->key);
+    const struct rope_key *k = rope_find_key(v->key);
     unsigned bit = 1U << r->type;
     double d = 0;
     int number = tree_is_number(v, &d);
@@ -154,7 +154,8 @@ static int read_object(const struct config *c, const char *key, const struct tre
     if (read_type(c, key, rope, &r->type))
         return -1;
     for (const struct tree_node *v = tree_first(rope, TREE_MAP); v; v = v->next)
-        if (strcmp(v->key, "type") && strcmp(v->key, "rope_type") && read_part(c, key, v, r))
+        if (strcmp(v->key, "type") && strcmp(v->key, "rope_type") &&
+            rope_read_part(c, key, v, r))
             return -1;
     for (int i = 0; i < ROPE_KEYS; i++)
         if ((rope_keys[i].needs & 1U << r->type) && !tree_find(rope, rope_keys[i].name))
@@ -164,7 +165,7 @@ static int read_object(const struct config *c, const char *key, const struct tre
 }
 
 /* Refuses numbers that the formulas cannot take. */
-static int check_rope(const struct config *c, const char *key, const struct model *m)
+static int rope_check_rope(const struct config *c, const char *key, const struct model *m)
 {
     const struct model_rope *r = &m->rope;
 
@@ -214,8 +215,8 @@ static int derive_rotary(const struct config *c, const char *key, struct model *
 
 /* For a model with two kinds of layers transformers 5 has an object for each: *rope becomes
    that of the model's rope, and the other one gives local_theta. */
-static int read_local(const struct config *c, const char *key, const struct tree_node **rope,
-                      struct model *m)
+static int rope_read_local(const struct config *c, const char *key,
+                           const struct tree_node **rope, struct model *m)
 {
     const struct tree_node *full = tree_find(*rope, "full_attention"), *v;
     struct model_rope local = {.theta = m->local_theta, .partial = 1};
@@ -270,7 +271,7 @@ int keys_rope(const struct config *c, struct model *m)
         return derive_rotary(c, "partial_rotary_factor", m);
     if (rope->kind != TREE_MAP)
         return KEY_FAIL(c, key, "is %s, expected null or an object", tree_shown(c->tree, rope));
-    if (read_local(c, key, &rope, m) || read_object(c, key, rope, &m->rope))
+    if (rope_read_local(c, key, &rope, m) || read_object(c, key, rope, &m->rope))
         return -1;
     if (derive_rotary(c, key, m))
         return -1;
@@ -284,7 +285,7 @@ int keys_rope(const struct config *c, struct model *m)
     if ((m->rope.type == MODEL_ROPE_YARN || m->rope.type == MODEL_ROPE_LONG) &&
         m->rope.factor == 0)
         m->rope.factor = (double)m->max_seq / m->rope.original_max;
-    return check_rope(c, key, m);
+    return rope_check_rope(c, key, m);
 }
 
 const char *keys_rope_difference(const struct model_rope *a, const struct model_rope *b,

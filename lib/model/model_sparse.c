@@ -21,7 +21,7 @@ struct grid { /* a matrix as stored */
     int64_t out, in, out_step, in_step;
 };
 
-static struct grid grid_of(const struct model_tensor *t)
+static struct grid sparse_grid_of(const struct model_tensor *t)
 {
     int64_t rows = t->shape[0], cols = t->shape[1];
 
@@ -31,7 +31,7 @@ static struct grid grid_of(const struct model_tensor *t)
 
 int64_t model_places(const struct model_tensor *t)
 {
-    struct grid g = grid_of(t);
+    struct grid g = sparse_grid_of(t);
 
     return (g.out + t->block - 1) / t->block * g.in;
 }
@@ -69,7 +69,7 @@ static int elements(const struct grid *g, int block, int64_t place, int64_t *fir
 void model_sparse_whole(const struct model_tensor *t, const float *value, const float *mask,
                         float *whole)
 {
-    struct grid g = grid_of(t);
+    struct grid g = sparse_grid_of(t);
     int64_t places = model_places(t), first;
 
     const float *end = value + t->elems;
@@ -86,7 +86,7 @@ void model_sparse_whole(const struct model_tensor *t, const float *value, const 
 void model_sparse_add(const struct model_tensor *t, const float *whole, const float *mask,
                       float *value)
 {
-    struct grid g = grid_of(t);
+    struct grid g = sparse_grid_of(t);
     int64_t places = model_places(t), first;
     const float *end = value + t->elems;
 
@@ -101,7 +101,7 @@ void model_sparse_add(const struct model_tensor *t, const float *whole, const fl
 int model_sparse_places(const struct model_tensor *t, const float *mask, int64_t most,
                         int32_t *start, int32_t *column)
 {
-    struct grid g = grid_of(t);
+    struct grid g = sparse_grid_of(t);
     int64_t places = model_places(t);
     int32_t n = 0, block = 0;
 
@@ -122,13 +122,13 @@ int model_sparse_places(const struct model_tensor *t, const float *mask, int64_t
 /* ---- choice ---- */
 
 /* A key that orders places: the one with more of `by` is greater, or, of equals, the first. */
-static uint64_t key_of(uint32_t by, int64_t place)
+static uint64_t sparse_key_of(uint32_t by, int64_t place)
 {
     return (uint64_t)by << 32 | (UINT32_MAX - (uint32_t)place);
 }
 
 /* Bits of floats that are not negative are in their order. */
-static uint32_t bits_of(float x)
+static uint32_t sparse_bits_of(float x)
 {
     uint32_t bits;
 
@@ -185,8 +185,8 @@ enum { IDLE, LEAVES, STAYS, COMES };
 
 /* Turns `from` into `to` at the `count` places with the most of key; returns how many it
    did. */
-static int64_t choose(char *fate, const uint64_t *key, int64_t places, int from, int64_t count,
-                      int to)
+static int64_t sparse_choose(char *fate, const uint64_t *key, int64_t places, int from,
+                             int64_t count, int to)
 {
     uint64_t *some = mem_new((size_t)places + 1, sizeof *some);
     int64_t n = 0;
@@ -215,7 +215,7 @@ static void write_mask(const char *fate, int64_t places, float *mask, int64_t el
 void model_sparse_first(const struct model *m, const struct model_tensor *t, const float *whole,
                         float *value, float *mask)
 {
-    struct grid g = grid_of(t);
+    struct grid g = sparse_grid_of(t);
     int64_t places = model_places(t);
     uint64_t *key = mem_new((size_t)places + 1, sizeof *key);
     char *fate = mem_new((size_t)places + 1, 1);
@@ -225,9 +225,9 @@ void model_sparse_first(const struct model *m, const struct model_tensor *t, con
         float w[4] = {0};
         for (int i = 0; i < n; i++)
             w[i] = whole[first + i * g.out_step];
-        key[p] = key_of(bits_of(importance(w, NULL, 0, t->block)), p);
+        key[p] = sparse_key_of(sparse_bits_of(importance(w, NULL, 0, t->block)), p);
     }
-    choose(fate, key, places, IDLE, active(places, m->sparse.share), STAYS);
+    sparse_choose(fate, key, places, IDLE, active(places, m->sparse.share), STAYS);
     write_mask(fate, places, mask, model_mask_of(m, t)->elems);
     memset(value, 0, (size_t)t->elems * sizeof *value);
     model_sparse_add(t, whole, mask, value);
@@ -237,7 +237,7 @@ void model_sparse_first(const struct model *m, const struct model_tensor *t, con
 
 /* ---- change ---- */
 
-static int64_t step_of(double share, int64_t steps)
+static int64_t sparse_step_of(double share, int64_t steps)
 {
     return llround(share * (double)steps);
 }
@@ -247,21 +247,22 @@ static double exchanged(const struct model_sparse *s, int64_t step, int64_t step
 {
     int part = 0;
 
-    while (part + 1 < s->parts && step >= step_of(s->at[part], steps))
+    while (part + 1 < s->parts && step >= sparse_step_of(s->at[part], steps))
         part++;
     return s->p[part];
 }
 
 int model_sparse_due(const struct model_sparse *s, int64_t step, int64_t steps)
 {
-    int64_t every = step_of(s->every, steps) > 1 ? step_of(s->every, steps) : 1;
+    int64_t every = sparse_step_of(s->every, steps) > 1 ? sparse_step_of(s->every, steps) : 1;
 
     return step % every == 0 && (exchanged(s, step, steps) > 0 ||
                                  (step > 0 && exchanged(s, step - every, steps) > 0));
 }
 
 /* In place: what stays goes to where it is now, what comes is 0, and so is what is over. */
-static void move(const struct model_tensor *t, const char *fate, const float *mask, float *x)
+static void sparse_move(const struct model_tensor *t, const char *fate, const float *mask,
+                        float *x)
 {
     int64_t places = model_places(t), block = t->block;
     float *old = mem_new((size_t)t->elems + 1, sizeof *old), *from = old, *end = x + t->elems;
@@ -291,22 +292,23 @@ void model_sparse_change(const struct model *m, const struct model_tensor *t, in
     for (int64_t i = next_active(mask, 0, places); i < places && at < t->elems;
          i = next_active(mask, i + 1, places), at += t->block) {
         fate[i] = LEAVES;
-        key[i] = key_of(bits_of(importance(value + at, gradient ? gradient + at : NULL,
-                                           s->lambda, t->block)),
-                        i);
+        key[i] =
+            sparse_key_of(sparse_bits_of(importance(value + at, gradient ? gradient + at : NULL,
+                                                    s->lambda, t->block)),
+                          i);
     }
-    int64_t stay = choose(fate, key, places, LEAVES, active(places, least), STAYS);
+    int64_t stay = sparse_choose(fate, key, places, LEAVES, active(places, least), STAYS);
     for (int64_t i = 0; i < places; i++) {
         fate[i] = fate[i] == STAYS ? STAYS : IDLE; /* a place that has left may come again */
         if (fate[i] == IDLE && p > 0)
-            key[i] = key_of(
+            key[i] = sparse_key_of(
                 (uint32_t)(rng_u64(s->seed, stream, (uint64_t)step << 32 | (uint64_t)i) >> 32),
                 i);
     }
     if (p > 0)
-        choose(fate, key, places, IDLE, active(places, most) - stay, COMES);
+        sparse_choose(fate, key, places, IDLE, active(places, most) - stay, COMES);
     for (int i = 0; i < 3; i++)
-        move(t, fate, mask, states[i]);
+        sparse_move(t, fate, mask, states[i]);
     write_mask(fate, places, mask, model_mask_of(m, t)->elems);
     mem_free(key);
     mem_free(fate);
@@ -376,7 +378,8 @@ static int read_shares(const char *text, double *out, int *count, struct err *er
     return rc;
 }
 
-static int read_word(const char *text, const char *const words[2], int *out, struct err *err)
+static int sparse_read_word(const char *text, const char *const words[2], int *out,
+                            struct err *err)
 {
     *out = strcmp(text, words[1]) == 0;
     if (*out || strcmp(text, words[0]) == 0)
@@ -384,8 +387,8 @@ static int read_word(const char *text, const char *const words[2], int *out, str
     return err_set(err, ERR_INPUT, "'%s', expected %s or %s", text, words[0], words[1]);
 }
 
-static int read_key(struct model_sparse *s, const char *key, const char *text, int *ats,
-                    struct err *err)
+static int sparse_read_key(struct model_sparse *s, const char *key, const char *text, int *ats,
+                           struct err *err)
 {
     static const char *const modes[] = {"em", "ems"}, *const schemes[] = {"unstructured",
                                                                           "block4"};
@@ -393,7 +396,7 @@ static int read_key(struct model_sparse *s, const char *key, const char *text, i
     int rc, block = 0;
 
     if (strcmp(key, "mode") == 0)
-        return read_word(text, modes, &s->soft, err);
+        return sparse_read_word(text, modes, &s->soft, err);
     if (strcmp(key, "p") == 0)
         return read_shares(text, s->p, &s->parts, err);
     if (strcmp(key, "at") == 0)
@@ -403,7 +406,7 @@ static int read_key(struct model_sparse *s, const char *key, const char *text, i
     if (strcmp(key, "lambda") == 0)
         return num_f64(text, 0, 1e9, &s->lambda, err);
     if (strcmp(key, "scheme") == 0) {
-        rc = read_word(text, schemes, &block, err);
+        rc = sparse_read_word(text, schemes, &block, err);
         s->block = block ? 4 : 1;
         return rc;
     }
@@ -432,7 +435,7 @@ static int check_numbers(const struct model_sparse *s, int ats, struct err *err)
                    s->soft ? s->share : 1 - s->share);
 }
 
-static int read_sparse(struct model_sparse *s, const char *text, struct err *err)
+static int sparse_read_sparse(struct model_sparse *s, const char *text, struct err *err)
 {
     char *share = model_next_part(&text, ',');
     int ats = -1, rc = num_f64(share, 0, 1, &s->share, err);
@@ -444,7 +447,7 @@ static int read_sparse(struct model_sparse *s, const char *text, struct err *err
         char *value = strchr(p, '=');
         if (value)
             *value++ = 0;
-        rc = value ? read_key(s, p, value, &ats, err)
+        rc = value ? sparse_read_key(s, p, value, &ats, err)
                    : err_set(err, ERR_INPUT, "'%s', expected KEY=VALUE", p);
         if (rc && value)
             err_prefix(err, "%s: ", p);
@@ -464,7 +467,7 @@ int model_train_sparse(struct model *m, const char *text, struct err *err)
                              .seed = 1};
     int any = 0;
 
-    if (read_sparse(&s, text, err))
+    if (sparse_read_sparse(&s, text, err))
         return err_prefix(err, "sparse: ");
     for (int i = 0; i < m->tensors; i++) {
         struct model_tensor t = m->tensor[i];

@@ -54,7 +54,7 @@ struct model_tensor *model_tensor_add(struct model *m, const char *name, enum mo
 
 /* --- a family's units --- */
 
-static int64_t size_of(const struct model *m, enum model_size size)
+static int64_t units_size_of(const struct model *m, enum model_size size)
 {
     const int64_t sizes[] = {
         [SIZE_NONE] = 0,
@@ -77,14 +77,14 @@ int64_t model_width(const struct model *m, enum model_role role)
     int64_t sum = 0;
 
     for (const struct model_module *p = m->family->modules; p && p->name; p++)
-        sum += p->role == role ? size_of(m, p->out) : 0;
+        sum += p->role == role ? units_size_of(m, p->out) : 0;
     return sum;
 }
 
 /* The unit of a module: -1 stands for the layers', -2 where a tied model has none. */
 enum { IN_LAYERS = -1, IN_NONE = -2 };
 
-static int unit_of(const struct model *m, const struct model_module *p)
+static int units_unit_of(const struct model *m, const struct model_module *p)
 {
     if (strchr(p->name, '%'))
         return IN_LAYERS;
@@ -99,7 +99,7 @@ static void add_module(struct model *m, int module, int64_t layer)
 {
     const struct model_family *f = m->family;
     const struct model_module *p = &f->modules[module];
-    int64_t out = size_of(m, p->out), in = size_of(m, p->in);
+    int64_t out = units_size_of(m, p->out), in = units_size_of(m, p->in);
     int in_layer = strchr(p->name, '%') != NULL, before = (int)strcspn(p->name, "%");
     int transposed = f->transposed && in_layer && in > 0;
     enum model_kind kind = p->role == MODEL_EMBED || p->role == MODEL_POSITIONS
@@ -146,7 +146,7 @@ void model_units_add(struct model *m)
         snprintf(name, sizeof name, "layers.%d", u - 1);
         unit_open(m, layer ? name : u ? "head" : "embed");
         for (int i = 0; i < modules; i++)
-            if (unit_of(m, &m->family->modules[i]) == (layer ? IN_LAYERS : u))
+            if (units_unit_of(m, &m->family->modules[i]) == (layer ? IN_LAYERS : u))
                 add_module(m, i, u - 1);
     }
 }
@@ -164,7 +164,7 @@ int model_module(const struct model *m, enum model_role role)
 const struct model_tensor *model_find_module(const struct model *m, int64_t layer, int module,
                                              int bias)
 {
-    int unit = module < 0 ? IN_NONE : unit_of(m, &m->family->modules[module]);
+    int unit = module < 0 ? IN_NONE : units_unit_of(m, &m->family->modules[module]);
 
     if (unit == IN_NONE) {
         if (module < 0 || bias)

@@ -12,7 +12,7 @@
 
 #include "net/net_parts.h"
 
-static int check(const struct model *m, const struct net_options *o, struct err *err)
+static int net_check(const struct model *m, const struct net_options *o, struct err *err)
 {
     if (!m->unit)
         return err_set(err, ERR_INPUT, "model is '%s', expected a config.json",
@@ -37,7 +37,7 @@ int net_init(struct net *net, const struct model *model, const struct net_option
 {
     struct net new = {0};
 
-    if (check(model, options, err))
+    if (net_check(model, options, err))
         return -1;
     net_lay_out(&new, model, options);
     if (options->kern->op->attention_can(options->kern, &new.buffers->heads, err) ||
@@ -235,7 +235,7 @@ static void head_backward(struct net *net, const void *params, float *grads)
     net_norm_backward(net, 0, &hand, n->dx, n->dh, &n->norm_last, n->x_last);
 }
 
-static void embed_backward(const struct net *net, float *grads)
+static void net_embed_backward(const struct net *net, float *grads)
 {
     const struct net_buffers *n = net->buffers;
     struct kern *k = net->options.kern;
@@ -262,7 +262,7 @@ void net_backward(struct net *net, int visit, const void *params, float *grads)
     if (visit < net->buffers->shape.floor)
         return;
     if (visit == 0)
-        embed_backward(net, grads);
+        net_embed_backward(net, grads);
     else if (visit <= m->layers)
         net_graph_layer(net, visit - 1, params, grads, 1);
     else

@@ -44,8 +44,8 @@ void net_graph_release(struct net *net)
 }
 
 /* The entry of that, or a free one; NULL where all are others'. */
-static struct net_graph *entry_of(struct net *net, int64_t layer, const void *params,
-                                  const float *grads, int back)
+static struct net_graph *graph_entry_of(struct net *net, int64_t layer, const void *params,
+                                        const float *grads, int back)
 {
     struct net_graph_table *t = &net->buffers->graphs;
     int64_t visit = net->buffers->using * net->model->layers + layer;
@@ -57,7 +57,8 @@ static struct net_graph *entry_of(struct net *net, int64_t layer, const void *pa
     return NULL;
 }
 
-static void ask(struct net *net, int64_t layer, const void *params, float *grads, int back)
+static void graph_issue_layer(struct net *net, int64_t layer, const void *params, float *grads,
+                              int back)
 {
     struct net_buffers *n = net->buffers;
 
@@ -69,7 +70,7 @@ static void ask(struct net *net, int64_t layer, const void *params, float *grads
 }
 
 /* Whether the graph is there, and means what is wanted now. */
-static int is_there(struct net *net, struct net_graph *g, int64_t layer, int back)
+static int graph_is_there(struct net *net, struct net_graph *g, int64_t layer, int back)
 {
     struct net_graph_table *t = &net->buffers->graphs;
     struct kern *k = net->options.kern;
@@ -84,7 +85,7 @@ static int is_there(struct net *net, struct net_graph *g, int64_t layer, int bac
         return g->graph != NULL;
     int rc = device_graph_begin(k->queue, &err);
     if (rc == 0) {
-        ask(net, layer, g->params, g->grads, back);
+        graph_issue_layer(net, layer, g->params, g->grads, back);
         rc = device_graph_end(k->queue, &g->graph, &err);
     }
     t->written += rc == 0;
@@ -98,14 +99,14 @@ static int is_there(struct net *net, struct net_graph *g, int64_t layer, int bac
 void net_graph_layer(struct net *net, int64_t layer, const void *params, float *grads, int back)
 {
     struct net_graph_table *t = &net->buffers->graphs;
-    struct net_graph *g = entry_of(net, layer, params, grads, back);
+    struct net_graph *g = graph_entry_of(net, layer, params, grads, back);
     struct kern *k = net->options.kern;
 
-    if (g && is_there(net, g, layer, back)) {
+    if (g && graph_is_there(net, g, layer, back)) {
         device_graph_run(k->queue, g->graph);
         t->runs++;
     } else {
-        ask(net, layer, params, grads, back);
+        graph_issue_layer(net, layer, params, grads, back);
         if (g)
             *g = (struct net_graph){params, grads, k->bytes, 1, NULL};
     }

@@ -62,7 +62,8 @@ static void act_backward(const struct net *net, void *dy, void *ffn)
         k->op->gelu_backward(k, dy, ffn, R * F, net->model->ffn_type == MODEL_FFN_GELU_TANH);
 }
 
-static void rotate(const struct net *net, const struct net_hand *hand, void *qkv, int back)
+static void layer_rotate(const struct net *net, const struct net_hand *hand, void *qkv,
+                         int back)
 {
     const struct model *m = net->model;
     const struct net_buffers *n = net->buffers;
@@ -181,7 +182,7 @@ static void attend(const struct net *net, int64_t first, int64_t seq, void *arg)
 }
 
 /* A document is a batch of one sequence. */
-static void attention(const struct net *net, const struct net_layer_kept *k, int back)
+static void layer_attention(const struct net *net, const struct net_layer_kept *k, int back)
 {
     const struct kern_heads *heads = &net->buffers->heads;
 
@@ -222,7 +223,7 @@ static const void *given(const struct net *net, int which, const struct net_hand
 }
 
 /* All that the backward needs: the forward up to what the activation reads. */
-static void keep(const struct net *net, int64_t layer, const struct net_hand *hand)
+static void layer_keep(const struct net *net, int64_t layer, const struct net_hand *hand)
 {
     const struct net_buffers *n = net->buffers;
     const struct net_layer_kept *k = &n->kept[layer];
@@ -231,8 +232,8 @@ static void keep(const struct net *net, int64_t layer, const struct net_hand *ha
     net_norm(net, 0, hand, n->h, &k->norm[0], k->x, net->rows, 0);
     net_stage_forward(net, NET_QKV, hand, n->h, NULL, qkv);
     norm_heads(net, hand, k, qkv);
-    rotate(net, hand, qkv, 0);
-    attention(net, k, 0);
+    layer_rotate(net, hand, qkv, 0);
+    layer_attention(net, k, 0);
     add_stage(net, NET_OUT, NET_AFTER_OUT, hand, k, k->att, k->x, k->x_mid);
 
     net_norm(net, 1, hand, n->h, &k->norm[1], k->x_mid, net->rows, 0);
@@ -245,7 +246,7 @@ void net_layer_forward(const struct net *net, int64_t layer, const void *params,
     const struct net_layer_kept *k = &n->kept[layer];
     const struct net_hand hand = {&n->shape.at[layer], params, NULL};
 
-    keep(net, layer, &hand);
+    layer_keep(net, layer, &hand);
     act(net, n->act, k->ffn);
     add_stage(net, NET_DOWN, NET_AFTER_DOWN, &hand, k, n->act, k->x_mid, out);
 }
@@ -299,7 +300,7 @@ void net_layer_backward(const struct net *net, int64_t layer, const void *params
         if (hand.at->norm_w[NET_AFTER_DOWN] >= 0)
             net_layer_forward(net, layer, params, n->h);
         else
-            keep(net, layer, &hand);
+            layer_keep(net, layer, &hand);
     }
     down_backward(net, k, &hand);
     if (stop == NET_P_DOWN || stop == NET_NORM_DOWN)
@@ -313,8 +314,8 @@ void net_layer_backward(const struct net *net, int64_t layer, const void *params
     net_stage_backward(net, NET_OUT, &hand, d, k->att, stop == NET_P_OUT ? NULL : n->datt);
     if (stop == NET_P_OUT)
         return;
-    attention(net, k, 1);
-    rotate(net, &hand, n->dqkv, 1);
+    layer_attention(net, k, 1);
+    layer_rotate(net, &hand, n->dqkv, 1);
     norm_heads_backward(net, &hand, k);
     if (stop == NET_NORM_HEADS)
         return;

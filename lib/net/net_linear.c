@@ -34,7 +34,8 @@ static int wanted(const struct net *net, const struct net_line *l, enum net_prod
     return (forward || !net->options.forward_only) && (p <= NET_DW || l->adapted);
 }
 
-static struct kern_product_shape shape_of(const struct net *net, int line, enum net_product p)
+static struct kern_product_shape linear_shape_of(const struct net *net, int line,
+                                                 enum net_product p)
 {
     const struct net_line *l = &net->buffers->shape.line[line];
     const struct net_stage *s = &net->buffers->shape.stage[l->stage];
@@ -70,7 +71,7 @@ int net_linear_init(struct net *net, struct err *err)
 
     for (int i = 0; i < n->shape.lines; i++)
         for (enum net_product p = NET_Y; p < NET_PRODUCTS; p++) {
-            struct kern_product_shape s = shape_of(net, i, p);
+            struct kern_product_shape s = linear_shape_of(net, i, p);
 
             if (wanted(net, &n->shape.line[i], p) &&
                 k->op->product_new(k, &n->shape.line[i].product[p], &s, err))
@@ -89,8 +90,8 @@ void net_linear_release(struct net *net)
 }
 
 /* Rows of a matrix of another type, into a room where they are row elements apart. */
-static void rounded(const struct net *net, void *space, int64_t row, const void *x,
-                    enum dtype type, int64_t rows, int64_t columns)
+static void linear_rounded(const struct net *net, void *space, int64_t row, const void *x,
+                           enum dtype type, int64_t rows, int64_t columns)
 {
     struct kern *k = net->options.kern;
     enum dtype to = net->options.compute;
@@ -111,7 +112,7 @@ const void *net_operand(const struct net *net, const void *x, int64_t rows, int6
 
     if (act == net->options.compute)
         return x;
-    rounded(net, space, net_operand_ld(net, columns), x, act, rows, columns);
+    linear_rounded(net, space, net_operand_ld(net, columns), x, act, rows, columns);
     return space;
 }
 
@@ -121,7 +122,8 @@ static const void *weight(const struct net *net, const void *w, int64_t rows, in
 
     if (type == net->options.compute)
         return w;
-    rounded(net, net->buffers->w_space, net_weight_ld(net, columns), w, type, rows, columns);
+    linear_rounded(net, net->buffers->w_space, net_weight_ld(net, columns), w, type, rows,
+                   columns);
     return net->buffers->w_space;
 }
 
@@ -152,8 +154,8 @@ static const void *adapter_b(const struct net *net, const struct net_hand *hand,
 }
 
 /* c = a b, or added to c where the product adds. */
-static void run(const struct net *net, int line, enum net_product p, const void *a,
-                const void *b, void *c)
+static void linear_run(const struct net *net, int line, enum net_product p, const void *a,
+                       const void *b, void *c)
 {
     struct kern *k = net->options.kern;
 
@@ -175,7 +177,7 @@ static const void *low_of(const struct net *net, int line, const struct net_hand
 {
     const struct net_buffers *n = net->buffers;
 
-    run(net, line, NET_LOW, x, adapter_a(net, hand, line), n->low);
+    linear_run(net, line, NET_LOW, x, adapter_a(net, hand, line), n->low);
     return scaled(net, n->low, net_rows(net, n->shape.line[line].stage), n->low_space);
 }
 
@@ -199,7 +201,7 @@ void net_stage_forward(const struct net *net, enum net_stage_name stage,
                            line_weight(net, hand, i), own_from, bias, own_y);
         if (at->a >= 0) {
             const void *low = low_of(net, i, hand, operand);
-            run(net, i, NET_RISE, low, adapter_b(net, hand, i), own_y);
+            linear_run(net, i, NET_RISE, low, adapter_b(net, hand, i), own_y);
         }
     }
 }
@@ -211,13 +213,13 @@ void net_line_dx(const struct net *net, int line, const struct net_hand *hand,
     const struct net_line_at *at = &hand->at->line[line];
 
     if (dx && !net_sparse_dx(net, hand, line, dy->operand, dx))
-        run(net, line, NET_DX, dy->operand, line_weight(net, hand, line), dx);
+        linear_run(net, line, NET_DX, dy->operand, line_weight(net, hand, line), dx);
     if (at->a < 0)
         return;
-    run(net, line, NET_DLOW, dy->operand, adapter_b(net, hand, line), n->dlow);
+    linear_run(net, line, NET_DLOW, dy->operand, adapter_b(net, hand, line), n->dlow);
     const void *dlow = scaled(net, n->dlow, net->rows, n->dlow_space);
     if (dx)
-        run(net, line, NET_DXA, dlow, adapter_a(net, hand, line), dx);
+        linear_run(net, line, NET_DXA, dlow, adapter_a(net, hand, line), dx);
 }
 
 void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
@@ -235,18 +237,18 @@ void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
         if (at->sparse)
             memset(dw, 0, (size_t)(n->shape.stage[l->stage].in * l->out) * sizeof *dw);
         if (l->transposed)
-            run(net, line, NET_DW, x, dy->operand, dw);
+            linear_run(net, line, NET_DW, x, dy->operand, dw);
         else
-            run(net, line, NET_DW, dy->operand, x, dw);
+            linear_run(net, line, NET_DW, dy->operand, x, dw);
         if (at->sparse)
             net_sparse_whole(net, hand, line, w);
     }
     if (bias)
         k->op->bias_backward(k, bias, dy->act, n->shape.stage[l->stage].ld, net->rows, l->out);
     if (b)
-        run(net, line, NET_DB, dy->operand, low_of(net, line, hand, x), b);
+        linear_run(net, line, NET_DB, dy->operand, low_of(net, line, hand, x), b);
     if (a) /* dlow, which net_line_dx left */
-        run(net, line, NET_DA, n->dlow_space ? n->dlow_space : n->dlow, x, a);
+        linear_run(net, line, NET_DA, n->dlow_space ? n->dlow_space : n->dlow, x, a);
 }
 
 int net_stage_needs_x(const struct net *net, enum net_stage_name stage,

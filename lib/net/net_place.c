@@ -82,7 +82,8 @@ void net_release_arrays(struct net *net)
 }
 
 /* (rows, columns) of activations, and of what is f32 everywhere. */
-static void *take(const struct net *net, struct arena *arena, int64_t rows, int64_t columns)
+static void *place_take(const struct net *net, struct arena *arena, int64_t rows,
+                        int64_t columns)
 {
     return arena_take(arena, net_act_bytes(net, rows * columns));
 }
@@ -102,8 +103,8 @@ static struct net_norm_kept take_norm(const struct net *net, struct arena *arena
 
 static void *take_qkv(const struct net *net, struct arena *arena)
 {
-    return take(net, arena, (int64_t)net->options.batch * net->options.seq,
-                net->buffers->shape.stage[NET_QKV].ld);
+    return place_take(net, arena, (int64_t)net->options.batch * net->options.seq,
+                      net->buffers->shape.stage[NET_QKV].ld);
 }
 
 /* All but x. */
@@ -112,12 +113,12 @@ static struct net_layer_kept take_layer(const struct net *net, struct arena *are
     const struct model *m = net->model;
     int64_t R = net->rows, HD = m->heads * m->head_dim;
     struct net_layer_kept k = {
-        .x_mid = take(net, arena, R, m->hidden),
+        .x_mid = place_take(net, arena, R, m->hidden),
         .norm = {take_norm(net, arena, R), take_norm(net, arena, R)},
         .qkv = take_qkv(net, arena),
-        .att = take(net, arena, R, HD),
+        .att = place_take(net, arena, R, HD),
         .lse = take_f32(arena, R * m->heads),
-        .ffn = take(net, arena, R, net->buffers->shape.stage[NET_FFN].ld),
+        .ffn = place_take(net, arena, R, net->buffers->shape.stage[NET_FFN].ld),
     };
 
     for (int which = NET_Q; which < NET_NORMS; which++) {
@@ -126,7 +127,7 @@ static struct net_layer_kept take_layer(const struct net *net, struct arena *are
         if (net->buffers->shape.at[0].norm_w[which] < 0)
             continue;
         k.norm[which] = take_norm(net, arena, rows);
-        k.raw[which] = take(net, arena, rows, which <= NET_K ? m->head_dim : m->hidden);
+        k.raw[which] = place_take(net, arena, rows, which <= NET_K ? m->head_dim : m->hidden);
     }
     return k;
 }
@@ -252,11 +253,11 @@ void net_place_arrays(struct net *net, struct arena *arena)
         for (int64_t l = 0; l < last && net->rows < net->options.seq; l++)
             kept[l].qkv = take_qkv(net, arena); /* keys and values of the windows before */
         for (int64_t l = 0; l <= last; l++)
-            kept[l].x =
-                l >= from || l == 0 ? take(net, arena, net->rows, m->hidden) : kept[l - 1].x;
+            kept[l].x = l >= from || l == 0 ? place_take(net, arena, net->rows, m->hidden)
+                                            : kept[l - 1].x;
         own->tokens_space = arena_take(arena, k->op->tokens_bytes(k, R));
-        own->x_last = take(net, arena, R, C);
-        own->dx = net->options.forward_only ? NULL : take(net, arena, R, C);
+        own->x_last = place_take(net, arena, R, C);
+        own->dx = net->options.forward_only ? NULL : place_take(net, arena, R, C);
     }
     net_use(net, 0);
     for (int i = 0; i < MODEL_ROPES; i++)
@@ -264,16 +265,16 @@ void net_place_arrays(struct net *net, struct arena *arena)
                          ? NULL
                          : take_f32(arena, net->options.seq * m->rotary);
     n->norm_last = take_norm(net, arena, R);
-    n->logits = take(net, arena, H, n->shape.stage[NET_HEAD].ld);
-    n->h = take(net, arena, R, C);
-    n->act = take(net, arena, R, m->ffn);
+    n->logits = place_take(net, arena, H, n->shape.stage[NET_HEAD].ld);
+    n->h = place_take(net, arena, R, C);
+    n->act = place_take(net, arena, R, m->ffn);
     if (!net->options.forward_only) {
-        n->dh = take(net, arena, R, C);
+        n->dh = place_take(net, arena, R, C);
         if (n->shape.at[0].norm_w[NET_AFTER_OUT] >= 0 ||
             n->shape.at[0].norm_w[NET_AFTER_DOWN] >= 0)
-            n->dafter = take(net, arena, R, C);
-        n->dqkv = take(net, arena, R, n->shape.stage[NET_QKV].ld);
-        n->datt = take(net, arena, R, m->heads * m->head_dim);
+            n->dafter = place_take(net, arena, R, C);
+        n->dqkv = place_take(net, arena, R, n->shape.stage[NET_QKV].ld);
+        n->datt = place_take(net, arena, R, m->heads * m->head_dim);
         scores = larger(scores, k->op->attention_bytes(k, &n->heads, 1));
     }
     n->scores = arena_take(arena, scores);

@@ -184,7 +184,7 @@ static void join_lines(struct net_shape *n, const struct model *m, struct net_st
 }
 
 /* Where each visit's backward may end. */
-static void stops(struct net_shape *n, const struct model *m)
+static void shape_stops(struct net_shape *n, const struct model *m)
 {
     int found = n->embed_at < n->embed_trained ||
                 (n->positions_at >= 0 && n->positions_at < n->embed_trained);
@@ -217,7 +217,7 @@ void net_shape_read(struct net_shape *n, const struct model *m, int join, int ro
     assert((n->positions_at >= 0) == (m->positions > 0));
     for (int64_t i = 0; i <= m->layers; i++)
         tensors(n, m, i);
-    stops(n, m);
+    shape_stops(n, m);
     for (int s = 0; join && s < NET_HEAD; s++)
         if (joined(n, m, &n->stage[s]))
             join_lines(n, m, &n->stage[s]);

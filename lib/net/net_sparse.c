@@ -21,7 +21,7 @@ static const float *mask_of(const struct walk *k)
 }
 
 /* Finds the places of the matrix at hand; 0: too many are active. */
-static int find_places(struct walk *k)
+static int sparse_find_places(struct walk *k)
 {
     const struct net_buffers *n = k->net->buffers;
     int64_t whole = model_whole(k->at), most = kern_sparse_most(k->at->block, whole);
@@ -38,7 +38,8 @@ static int find_places(struct walk *k)
 }
 
 /* The places of the first matrix; 0: of one of them, or of none, too many are active. */
-static int begin(struct walk *k, const struct net *net, const struct net_hand *hand, int line)
+static int sparse_begin(struct walk *k, const struct net *net, const struct net_hand *hand,
+                        int line)
 {
     const struct net_line *l = &net->buffers->shape.line[line];
     const struct net_stage *s = &net->buffers->shape.stage[l->stage];
@@ -57,7 +58,7 @@ static int begin(struct walk *k, const struct net *net, const struct net_hand *h
         out += model_whole(k->at) / k->in;
     while (k->at > k->first) {
         k->at--;
-        if (!find_places(k))
+        if (!sparse_find_places(k))
             return 0;
     }
     return 1;
@@ -70,7 +71,7 @@ static int next(struct walk *k)
     if (k->column == k->out)
         return 0;
     k->at++;
-    return find_places(k);
+    return sparse_find_places(k);
 }
 
 double net_sparse_share(const struct model *m, enum dtype compute)
@@ -91,7 +92,7 @@ int net_sparse_y(const struct net *net, const struct net_hand *hand, int line, c
                  const void *from, const void *bias, void *y)
 {
     struct walk k;
-    int few = begin(&k, net, hand, line);
+    int few = sparse_begin(&k, net, hand, line);
 
     for (int goes_on = few; goes_on; goes_on = next(&k))
         kern_sparse_y(&k.w, x, k.in, k.rows, at(from, k.column), at(bias, k.column),
@@ -105,7 +106,7 @@ int net_sparse_dx(const struct net *net, const struct net_hand *hand, int line, 
     const struct net_shape *n = &net->buffers->shape;
     int add = line > n->stage[n->line[line].stage].first;
     struct walk k;
-    int few = begin(&k, net, hand, line);
+    int few = sparse_begin(&k, net, hand, line);
 
     for (int goes_on = few; goes_on; goes_on = next(&k))
         kern_sparse_dx(&k.w, (const float *)dy + k.column, k.ld, k.rows, add || k.column, dx,
@@ -117,7 +118,7 @@ int net_sparse_dw(const struct net *net, const struct net_hand *hand, int line, 
                   const void *x, float *dw)
 {
     struct walk k;
-    int few = begin(&k, net, hand, line);
+    int few = sparse_begin(&k, net, hand, line);
 
     for (int goes_on = few; goes_on; goes_on = next(&k))
         kern_sparse_dw(&k.w, (const float *)dy + k.column, k.ld, x, k.in, k.rows,

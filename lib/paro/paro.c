@@ -75,7 +75,7 @@ static int take_struct(void *to, size_t space, const void *from, const char *nam
     return 0;
 }
 
-static int check_words(const struct paro_spec *s, int ranks, struct err *err)
+static int paro_check_words(const struct paro_spec *s, int ranks, struct err *err)
 {
     if (s->op < PARO_ALL_GATHER || s->op > PARO_BROADCAST)
         return err_set(err, ERR_INPUT, "op is %d, expected one of enum paro_op", (int)s->op);
@@ -93,7 +93,7 @@ static int check_words(const struct paro_spec *s, int ranks, struct err *err)
     return 0;
 }
 
-static int sums(const struct paro_spec *s)
+static int paro_sums(const struct paro_spec *s)
 {
     return s->op == PARO_REDUCE_SCATTER || s->op == PARO_ALL_REDUCE;
 }
@@ -115,7 +115,7 @@ static int take_type(struct asked *a, struct err *err)
         int bytes = 0;
         if (a->spec.mpi_type == MPI_DATATYPE_NULL)
             return err_set(err, ERR_INPUT, "mpi_type is none, expected one with PARO_MPI");
-        if (sums(&a->spec)) {
+        if (paro_sums(&a->spec)) {
             if (paro_combine_init(&a->combine, a->spec.mpi_type, a->spec.mpi_op))
                 return err_set(err, ERR_INPUT,
                                "mpi_type and mpi_op of a sum are a program's own or do not go "
@@ -136,7 +136,7 @@ static int take_type(struct asked *a, struct err *err)
         return 0;
     }
     a->vector.type = types[a->spec.type];
-    a->vector.redop = sums(&a->spec) ? ops[a->spec.reduction] : DTYPE_SUM;
+    a->vector.redop = paro_sums(&a->spec) ? ops[a->spec.reduction] : DTYPE_SUM;
     a->vector.elem_bytes = dtype_bytes(a->vector.type);
     return 0;
 }
@@ -179,7 +179,7 @@ static int take_spec(const struct paro_comm *c, const struct paro_spec *spec, st
                                       [PARO_BROADCAST] = SCHEDULE_BROADCAST};
 
     if (take_struct(&out->spec, sizeof out->spec, spec, "struct paro_spec", err) ||
-        check_words(&out->spec, c->world->ranks, err))
+        paro_check_words(&out->spec, c->world->ranks, err))
         return -1;
     out->vector = (struct coll_vector_spec){.phases = phases[out->spec.op],
                                             .root = out->spec.root,
@@ -207,13 +207,13 @@ static const char *const word_name[WORDS] = {"op",
                                              "mpi_type's size",
                                              "mpi_op on mpi_type"};
 
-static void put_words(const struct asked *a, int ranks, int64_t *word)
+static void paro_put_words(const struct asked *a, int ranks, int64_t *word)
 {
     const struct paro_spec *s = &a->spec;
 
     word[OP] = s->op;
     word[TYPE] = s->type;
-    word[REDUCTION] = sums(s) && s->type != PARO_MPI ? (int)s->reduction : 0;
+    word[REDUCTION] = paro_sums(s) && s->type != PARO_MPI ? (int)s->reduction : 0;
     word[ROOT] = s->op == PARO_BROADCAST ? s->root : 0;
     word[COUNT] = s->counts ? 0 : s->count;
     word[COUNTS] =
@@ -225,8 +225,8 @@ static void put_words(const struct asked *a, int ranks, int64_t *word)
 }
 
 /* Algorithm and hash are no numbers that a program has written. */
-static int differ(const struct world *w, int rank, int i, const int64_t *first,
-                  const int64_t *other, struct err *err)
+static int paro_differ(const struct world *w, int rank, int i, const int64_t *first,
+                       const int64_t *other, struct err *err)
 {
     const char *host = w->host[w->groups.group_of[rank]];
 
@@ -246,12 +246,12 @@ static int asked_alike(const struct paro_comm *c, const struct asked *a, struct 
     int ranks = c->world->ranks, rc;
     int64_t word[WORDS], *all = mem_new((size_t)ranks, sizeof word);
 
-    put_words(a, ranks, word);
+    paro_put_words(a, ranks, word);
     rc = world_allgather(c->world, word, sizeof word, all, err);
     for (int r = 1; rc == 0 && r < ranks; r++)
         for (int i = 0; rc == 0 && i < WORDS; i++)
             if (all[(int64_t)r * WORDS + i] != all[i])
-                rc = differ(c->world, r, i, all, all + (int64_t)r * WORDS, err);
+                rc = paro_differ(c->world, r, i, all, all + (int64_t)r * WORDS, err);
     mem_free(all);
     return rc;
 }
@@ -284,7 +284,8 @@ const char *paro_version(void)
 }
 
 /* rc, with the words for the program; a peer that is lost is kept in mind.  c: or NULL. */
-static int told(struct paro_comm *c, int rc, const struct err *err, struct paro_error *out)
+static int paro_report(struct paro_comm *c, int rc, const struct err *err,
+                       struct paro_error *out)
 {
     static const enum paro_code code[] = {[ERR_NONE] = PARO_OK,
                                           [ERR_INPUT] = PARO_ERROR_INPUT,
@@ -353,7 +354,7 @@ int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_opti
 
     if (check_comm(comm, &err)) {
         mem_free(c);
-        return told(NULL, -1, &err, error);
+        return paro_report(NULL, -1, &err, error);
     }
     int mine = take_options(&options, o, &err);
     struct paro_fabric_settings settings = {
@@ -366,7 +367,7 @@ int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_opti
     }
     if (rc == 0)
         rc = paro_fabric_open(&c->fabric, c->world, &settings, &err);
-    if (told(c, rc, &err, error)) {
+    if (paro_report(c, rc, &err, error)) {
         paro_comm_close(c);
         return -1;
     }
@@ -398,7 +399,7 @@ void paro_comm_close(struct paro_comm *c)
 
 /* ---- operations ---- */
 
-static int lost(const struct paro_comm *c, struct err *err)
+static int paro_lost(const struct paro_comm *c, struct err *err)
 {
     *err = c->lost;
     return err_prefix(err, "after an earlier error: ");
@@ -413,7 +414,7 @@ int paro_prepare(struct paro_comm *c, const struct paro_spec *spec, struct paro_
     int rc;
 
     if (c->lost.code != ERR_NONE) {
-        rc = lost(c, &err);
+        rc = paro_lost(c, &err);
     } else {
         rc = world_agree(c->world, take_spec(c, spec, a, &err), &err);
         rc = rc ? rc : asked_alike(c, a, &err);
@@ -428,7 +429,7 @@ int paro_prepare(struct paro_comm *c, const struct paro_spec *spec, struct paro_
     p->chunk_bytes = a->vector.chunk_bytes;
     mem_free(a->counts);
     mem_free(a);
-    if (told(c, rc, &err, error)) {
+    if (paro_report(c, rc, &err, error)) {
         mem_free(p);
         return -1;
     }
@@ -467,7 +468,7 @@ int paro_describe(const struct paro_coll *p, struct paro_description *d,
     struct err err = {0};
 
     if (take_struct(&mine, sizeof mine, d, "struct paro_description", &err))
-        return told(NULL, -1, &err, error);
+        return paro_report(NULL, -1, &err, error);
     size_t bytes = mine.bytes < sizeof mine ? mine.bytes : sizeof mine;
     mine.algo = schedule_algo_name(p->algo);
     mine.groups = p->groups;
@@ -488,7 +489,7 @@ int paro_describe(const struct paro_coll *p, struct paro_description *d,
  * which the program computed and did not look is no wait for a peer: it counts as one of the
  * LOOKS after which the deadline is over at the earliest.
  */
-static enum stream_state look(struct paro_comm *c)
+static enum stream_state paro_look(struct paro_comm *c)
 {
     double now = tick_now_s(), most = c->world->deadline_s / LOOKS, away = now - c->looked_s;
     enum stream_state best = STREAM_IDLE;
@@ -519,15 +520,15 @@ static enum stream_state look_for(void *arg, struct err *err)
     struct paro_coll *p = arg;
 
     (void)err;
-    enum stream_state state = p->running ? look(p->comm) : STREAM_DONE;
+    enum stream_state state = p->running ? paro_look(p->comm) : STREAM_DONE;
     return p->running ? (state < STREAM_MOVED ? state : STREAM_MOVED) : STREAM_DONE;
 }
 
-static int ended(struct paro_coll *p, struct paro_error *error)
+static int paro_ended(struct paro_coll *p, struct paro_error *error)
 {
     int rc = p->fail.code != ERR_NONE ? -1 : 0;
 
-    return told(NULL, rc, &p->fail, error); /* the communicator knows */
+    return paro_report(NULL, rc, &p->fail, error); /* the communicator knows */
 }
 
 /* Checks a start for errors, on this rank. */
@@ -537,7 +538,7 @@ static int check_start(const struct paro_coll *p, const void *in, const void *ou
     if (!p->comm)
         return err_set(err, ERR_INPUT, "the handle's communicator is closed");
     if (p->comm->lost.code != ERR_NONE)
-        return lost(p->comm, err);
+        return paro_lost(p->comm, err);
     if (p->running)
         return err_set(err, ERR_INPUT, "a run of the handle is in progress, expected none");
     if (!in && p->vector.in_bytes)
@@ -554,26 +555,26 @@ int paro_start(struct paro_coll *p, const void *in, void *out, struct paro_error
     struct err err = {0};
 
     if (check_start(p, in, out, &err))
-        return told(NULL, -1, &err, error);
+        return paro_report(NULL, -1, &err, error);
     if (p->vector.in_bytes && in != p->vector.in)
         memmove(p->vector.in, in, (size_t)p->vector.in_bytes);
     struct stream_op op = coll_vector_op(&p->vector);
-    look(p->comm); /* from here on the new run's wait is counted, too */
+    paro_look(p->comm); /* from here on the new run's wait is counted, too */
     if (op.start(op.arg, &err))
-        return told(p->comm, -1, &err, error);
+        return paro_report(p->comm, -1, &err, error);
     p->out = out;
     p->running = 1;
     p->fail = (struct err){0};
-    look(p->comm);
+    paro_look(p->comm);
     return 0;
 }
 
 int paro_test(struct paro_coll *p, int *done, struct paro_error *error)
 {
     if (p->comm && p->running)
-        look(p->comm);
+        paro_look(p->comm);
     *done = !p->comm || !p->running;
-    return *done ? ended(p, error) : 0;
+    return *done ? paro_ended(p, error) : 0;
 }
 
 int paro_wait(struct paro_coll *p, struct paro_error *error)
@@ -583,7 +584,7 @@ int paro_wait(struct paro_coll *p, struct paro_error *error)
 
     if (p->comm)
         (void)stream_drive(op, &err); /* how it ended stands in the handle */
-    return ended(p, error);
+    return paro_ended(p, error);
 }
 
 int paro_run(struct paro_coll *p, const void *in, void *out, struct paro_error *error)

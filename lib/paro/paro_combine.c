@@ -113,7 +113,7 @@ static const struct {
 enum { TYPES = sizeof types / sizeof *types, OPS = sizeof ops / sizeof *ops };
 
 /* A type that this MPI was built without has no size, or is MPI_DATATYPE_NULL. */
-static int is_whole(MPI_Datatype type, int *bytes)
+static int combine_is_whole(MPI_Datatype type, int *bytes)
 {
     MPI_Aint low = 0, extent = 0;
 
@@ -134,7 +134,7 @@ int paro_combine_init(struct paro_combine *c, MPI_Datatype type, MPI_Op op)
         return -1;
     int class = types[t].class;
     int allowed = class < FIRST_PAIR ? operations[class] : LOCATION;
-    if (!(allowed & ops[o].belongs) || !is_whole(type, &bytes))
+    if (!(allowed & ops[o].belongs) || !combine_is_whole(type, &bytes))
         return -1;
     int meant = class == INTEGER ? SIGNED : class == ADDRESS ? PAIRS_END + t : class;
     *c = (struct paro_combine){

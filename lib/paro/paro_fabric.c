@@ -73,7 +73,7 @@ static int place(const struct topo *t, const char *name, const struct world *w,
 }
 
 /* Each rank's group, "0,1,0,1". */
-static int parse_list(const char *text, int ranks, struct groups *out, struct err *err)
+static int fabric_parse_list(const char *text, int ranks, struct groups *out, struct err *err)
 {
     int *group_of = mem_new((size_t)ranks, sizeof *group_of), n = 0, end = 0, rc = -1;
 
@@ -95,11 +95,11 @@ static int parse_list(const char *text, int ranks, struct groups *out, struct er
 }
 
 /* The groups that were asked for, else those of the fabric, else the hosts. */
-static int choose_groups(const struct world *w, const char *text, const struct topo *t,
-                         struct groups *out, struct err *err)
+static int fabric_choose_groups(const struct world *w, const char *text, const struct topo *t,
+                                struct groups *out, struct err *err)
 {
     if (text && text[0] != '[' && strchr(text, ','))
-        return parse_list(text, w->ranks, out, err);
+        return fabric_parse_list(text, w->ranks, out, err);
     if (!text || strcmp(text, "hosts") == 0) {
         groups_copy(out, !text && t->levels ? &t->groups : &w->groups);
         return 0;
@@ -115,8 +115,9 @@ static int choose_groups(const struct world *w, const char *text, const struct t
 }
 
 /* Rank 0: the part of the topology that takes part (no levels without one), and the groups. */
-static int find(const struct world *w, const struct paro_fabric_settings *settings,
-                const struct seat *seat, struct topo *t, struct groups *groups, struct err *err)
+static int fabric_find(const struct world *w, const struct paro_fabric_settings *settings,
+                       const struct seat *seat, struct topo *t, struct groups *groups,
+                       struct err *err)
 {
     int *group_of = mem_new((size_t)w->ranks, sizeof *group_of), rc = 0;
     struct topo whole = {0};
@@ -130,7 +131,7 @@ static int find(const struct world *w, const struct paro_fabric_settings *settin
         topo_release(&whole);
     }
     mem_free(group_of);
-    if (rc || choose_groups(w, settings->groups, t, groups, err))
+    if (rc || fabric_choose_groups(w, settings->groups, t, groups, err))
         return -1;
     char ours[64], theirs[64];
     if (!t->levels || (t->groups.count == groups->count &&
@@ -169,7 +170,7 @@ int paro_fabric_open(struct paro_fabric *out, struct world *w,
     MPI_Comm_size(MPI_COMM_WORLD, &mine.ranks);
     int rc = world_allgather(w, &mine, sizeof mine, seat, err);
     if (rc == 0) {
-        rc = w->rank == 0 ? find(w, settings, seat, &f.part, &f.groups, err) : 0;
+        rc = w->rank == 0 ? fabric_find(w, settings, seat, &f.part, &f.groups, err) : 0;
         rc = world_agree(w, rc, err);
     }
     f.levels = f.part.levels;

@@ -66,13 +66,14 @@ static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, 
     return bytes;
 }
 
-static int subchunks_of(const struct search *s, enum schedule_algo algo, int64_t chunk_bytes)
+static int auto_subchunks_of(const struct search *s, enum schedule_algo algo,
+                             int64_t chunk_bytes)
 {
     return layout_subchunks(&s->layout, s->phases, algo, s->bytes, 1, chunk_bytes);
 }
 
 /* About how many rows a simulation looks at. */
-static double work_of(const struct search *s, int subchunks)
+static double auto_work_of(const struct search *s, int subchunks)
 {
     const struct groups *g = &s->layout.groups;
     int reduces = (s->phases & SCHEDULE_REDUCE_SCATTER) != 0;
@@ -84,7 +85,7 @@ static double work_of(const struct search *s, int subchunks)
 
 static int too_much(const struct search *s, int subchunks)
 {
-    return subchunks > PICK_FILLED && work_of(s, subchunks) > PICK_WORK;
+    return subchunks > PICK_FILLED && auto_work_of(s, subchunks) > PICK_WORK;
 }
 
 /* Simulates a cut into `subchunks`, of which each stands for `times` as many messages. */
@@ -117,7 +118,7 @@ static int time_one(const struct search *s, struct contender *c, int64_t chunk_b
                     double *time_s, struct err *err)
 {
     enum schedule_algo algo = c->best.algo;
-    int n = subchunks_of(s, algo, chunk_bytes), fine = PICK_FILLED;
+    int n = auto_subchunks_of(s, algo, chunk_bytes), fine = PICK_FILLED;
     double fine_s = 0, half_s = 0;
 
     if (!too_much(s, n))
@@ -161,12 +162,12 @@ static double ports_s(const struct search *s, const struct schedule *all, const 
  * these are many, from one rank's alone (the root's), the bound then being that of any
  * algorithm.
  */
-static void meet(const struct search *s, enum schedule_algo algo, struct contender *out,
-                 struct err *why)
+static void auto_add_candidate(const struct search *s, enum schedule_algo algo,
+                               struct contender *out, struct err *why)
 {
     struct schedule_spec spec =
         layout_spec(&s->layout, s->topo->levels, s->topo->block, s->phases, algo, 1);
-    int all = work_of(s, 1) * (s->alike ? s->layout.groups.count : 1) <= PICK_WORK;
+    int all = auto_work_of(s, 1) * (s->alike ? s->layout.groups.count : 1) <= PICK_WORK;
     struct schedule rows = {0};
 
     *out = (struct contender){.best = {.algo = algo, .time_s = -1},
@@ -198,7 +199,7 @@ struct climb {
 
 static int try_chunk(struct climb *c, int i, struct err *err)
 {
-    int cut = subchunks_of(c->s, c->of->best.algo, pick_chunk_at[i]);
+    int cut = auto_subchunks_of(c->s, c->of->best.algo, pick_chunk_at[i]);
 
     if (cut == c->cut)
         return 0;
@@ -210,11 +211,11 @@ static int try_chunk(struct climb *c, int i, struct err *err)
 }
 
 /* From the usual chunk on in steps of `by`, as long as it may help. */
-static int walk(struct climb *c, int by, struct err *err)
+static int auto_walk(struct climb *c, int by, struct err *err)
 {
     int at = USUAL + by, idle = 0;
 
-    c->cut = subchunks_of(c->s, c->of->best.algo, pick_chunk_at[USUAL]);
+    c->cut = auto_subchunks_of(c->s, c->of->best.algo, pick_chunk_at[USUAL]);
     for (; idle < 2 && at >= c->first && at < PICK_CHUNKS; at += by) {
         double before = c->least;
         if (try_chunk(c, at, err))
@@ -259,7 +260,7 @@ static int take_chunk(const struct search *s, struct contender *out, struct err 
 
     for (int i = 0; i < PICK_CHUNKS; i++)
         c.tried[i] = NAN;
-    if (try_chunk(&c, USUAL, err) || walk(&c, 1, err) || walk(&c, -1, err))
+    if (try_chunk(&c, USUAL, err) || auto_walk(&c, 1, err) || auto_walk(&c, -1, err))
         return -1;
     int at = pick_best_chunk(c.tried, pick_messages_cost(s->topo));
     out->best.chunk_bytes = pick_chunk_at[at];
@@ -320,10 +321,10 @@ static int most_promising(const struct contender *all)
     return at;
 }
 
-static void meet_all(const struct search *s, struct contender *all, struct err *why)
+static void auto_add_candidates(const struct search *s, struct contender *all, struct err *why)
 {
     for (int i = 0; i < SCHEDULE_ALGOS; i++)
-        meet(s, (enum schedule_algo)i, &all[i], why);
+        auto_add_candidate(s, (enum schedule_algo)i, &all[i], why);
 }
 
 /* One that cannot be timed is no contender. */
@@ -343,7 +344,7 @@ int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_
     int at;
 
     search_init(&s, t, phases, bytes);
-    meet_all(&s, all, &why);
+    auto_add_candidates(&s, all, &why);
     rank_them(all, &a);
     while ((at = most_promising(all)) >= 0) {
         /* They come in order of their bounds: none after this one does better. */
@@ -406,7 +407,7 @@ int pick_shortlist(const struct topo *t, unsigned phases, int64_t bytes,
     int at;
 
     search_init(&s, t, phases, bytes);
-    meet_all(&s, all, &why);
+    auto_add_candidates(&s, all, &why);
     if (all[SCHEDULE_HO_RING].there)
         time_contender(&s, &all[SCHEDULE_HO_RING], &why);
     if (all[SCHEDULE_HO_RING].there)
@@ -432,7 +433,7 @@ int pick_time(const struct topo *t, unsigned phases, int64_t bytes, enum schedul
     struct contender c;
 
     search_init(&s, t, phases, bytes);
-    meet(&s, algo, &c, err);
+    auto_add_candidate(&s, algo, &c, err);
     int rc = c.there ? time_one(&s, &c, chunk_bytes, time_s, err) : -1;
     layout_release(&s.layout);
     return rc;

@@ -66,7 +66,7 @@ void pick_query_init(struct pick_query *a)
         a->op[a->ops++] = named[i];
 }
 
-static int add_op(struct pick_query *a, unsigned phases)
+static int query_add_op(struct pick_query *a, unsigned phases)
 {
     for (int i = 0; i < a->ops; i++)
         if (a->op[i] == phases)
@@ -79,8 +79,8 @@ static int add_op(struct pick_query *a, unsigned phases)
 /* As they are, and without what transfers nothing on these groups. */
 static void add_both(struct pick_query *a, const struct layout *l, unsigned phases)
 {
-    add_op(a, phases);
-    add_op(a, layout_phases_trim(l, phases));
+    query_add_op(a, phases);
+    query_add_op(a, layout_phases_trim(l, phases));
 }
 
 void pick_query_moves(struct pick_query *a, const struct groups *groups)
@@ -89,7 +89,7 @@ void pick_query_moves(struct pick_query *a, const struct groups *groups)
 
     layout_init(&l, groups);
     for (int i = 0; i < NAMED; i++)
-        add_op(a, named[i]);
+        query_add_op(a, named[i]);
     for (int to = LETTER_N; to <= LETTER_G; to++) {
         add_both(a, &l, layout_phases_micro((enum letter)to));
         for (int from = LETTER_N; from <= LETTER_G; from++) {
@@ -112,7 +112,7 @@ int pick_query_parse(struct pick_query *a, const char *text, struct err *err)
                  length < sizeof word ? (int)length : (int)sizeof word - 1, p);
         if (pick_phases_parse(word, &phases, err))
             return -1;
-        if (add_op(a, phases))
+        if (query_add_op(a, phases))
             return err_set(err, ERR_INPUT, "operation '%s' twice, expected each once", word);
         p += length;
         if (!*p)
@@ -197,8 +197,8 @@ void pick_list_print(const struct topo *t, const struct pick_answer *list, int a
     }
 }
 
-static void put_choice(struct jout *j, const struct pick_choice *c, const char *algo,
-                       const char *chunk, const char *time)
+static void query_put_choice(struct jout *j, const struct pick_choice *c, const char *algo,
+                             const char *chunk, const char *time)
 {
     int there = c->algo != SCHEDULE_AUTO;
 
@@ -220,8 +220,9 @@ void pick_list_print_json(const struct topo *t, const struct pick_answer *list, 
         jout_open(&j, NULL, '{');
         jout_text(&j, "op", pick_phases_name(list[i].phases, &word));
         jout_int(&j, "bytes", list[i].bytes);
-        put_choice(&j, &list[i].best, "algo", "chunk_bytes", "time_s");
-        put_choice(&j, &list[i].second, "runner_up", "runner_up_chunk_bytes", "runner_up_s");
+        query_put_choice(&j, &list[i].best, "algo", "chunk_bytes", "time_s");
+        query_put_choice(&j, &list[i].second, "runner_up", "runner_up_chunk_bytes",
+                         "runner_up_s");
         jout_close(&j, '}');
     }
     jout_close(&j, ']');

@@ -91,7 +91,7 @@ static double busbw_factor(const struct schedule *s)
     return (s->phases == SCHEDULE_ALL_REDUCE ? 2 : 1) * (n - 1) / n;
 }
 
-static void say(const struct answer *a, double bytes, FILE *out)
+static void simulate_say(const struct answer *a, double bytes, FILE *out)
 {
     const struct schedule *s = &a->s;
     const char *op = schedule_phases_name(s->phases);
@@ -180,7 +180,7 @@ int pick_simulate(const struct pick_simulate *query, FILE *out, struct err *err)
         if (query->json)
             say_json(&a, query->bytes, out);
         else
-            say(&a, (double)query->bytes, out);
+            simulate_say(&a, (double)query->bytes, out);
     }
     answer_release(&a);
     return rc;

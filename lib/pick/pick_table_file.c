@@ -28,8 +28,8 @@ struct reader {
     struct err *err;
 };
 
-static int read_groups(const struct reader *r, const struct tree_node *list,
-                       struct pick_table *t)
+static int table_file_read_groups(const struct reader *r, const struct tree_node *list,
+                                  struct pick_table *t)
 {
     int *members = mem_new((size_t)list->items, sizeof *members), rc = 0, k = 0;
     int64_t ranks = 0;
@@ -189,7 +189,7 @@ static int read_rules(const struct reader *r, const struct tree_node *list,
     return check_last(r, before, &t->rule[t->rules - 1]);
 }
 
-static int read_doc(struct pick_table *t, const struct yaml *y, struct err *err)
+static int table_file_read_doc(struct pick_table *t, const struct yaml *y, struct err *err)
 {
     const struct tree_node *root = y->tree.root, *members = tree_get(root, "members");
     const struct tree_node *rules = tree_get(root, "rules");
@@ -200,7 +200,7 @@ static int read_doc(struct pick_table *t, const struct yaml *y, struct err *err)
         tree_list(&y->tree, members, 1, GROUPS_RANKS_MAX, err) ||
         tree_list(&y->tree, rules, 1, PICK_RULES_MAX, err))
         return -1;
-    int rc = read_groups(&r, members, &new);
+    int rc = table_file_read_groups(&r, members, &new);
     if (rc == 0) {
         layout_init(&r.layout, &new.groups);
         rc = read_rules(&r, rules, &new);
@@ -219,7 +219,7 @@ int pick_table_read(struct pick_table *t, const char *path, struct err *err)
 
     if (yaml_read(&y, path, err))
         return -1;
-    int rc = read_doc(t, &y, err);
+    int rc = table_file_read_doc(t, &y, err);
     yaml_release(&y);
     return rc;
 }
@@ -229,7 +229,7 @@ int pick_table_parse(struct pick_table *t, const char *name, const char *text, s
     struct yaml y;
 
     yaml_take(&y, name, mem_dup(text), (int64_t)strlen(text));
-    int rc = read_doc(t, &y, err);
+    int rc = table_file_read_doc(t, &y, err);
     yaml_release(&y);
     return rc;
 }
@@ -267,7 +267,7 @@ static void put_rule(struct jout *j, const struct pick_rule *r)
     jout_close(j, '}');
 }
 
-static void print_text(const struct pick_table *t, FILE *out)
+static void table_file_print_text(const struct pick_table *t, FILE *out)
 {
     struct units a, b, c, d;
     struct pick_word word;
@@ -300,7 +300,7 @@ void pick_table_print(const struct pick_table *t, enum pick_format format, FILE 
     struct jout j = {.file = out, .pretty = 1, .yaml = format == PICK_YAML};
 
     if (format == PICK_TEXT) {
-        print_text(t, out);
+        table_file_print_text(t, out);
         return;
     }
     jout_open(&j, NULL, '{');

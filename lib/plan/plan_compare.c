@@ -20,8 +20,8 @@ struct settings { /* of a plan, as texts */
     int count;
 };
 
-__attribute__((format(printf, 3, 4))) static void add(struct settings *s, const char *name,
-                                                      const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+compare_add(struct settings *s, const char *name, const char *format, ...)
 {
     size_t bytes;
     FILE *f = mem_stream(&s->text[s->count], &bytes);
@@ -41,31 +41,31 @@ static void settings_init(struct settings *s, const struct plan *p)
 
     groups_print(&p->groups, groups, most);
     s->count = 0;
-    add(s, "strategy", "%s", plan_strategy_name(p->strategy));
-    add(s, "algo", "%s", schedule_algo_name(p->algo));
-    add(s, "groups", "%s", groups);
-    add(s, "params", "%" PRId64, p->model.params);
-    add(s, "trainable", "%" PRId64, p->trainable);
-    add(s, "micro_batch", "%d", p->micro_batch);
-    add(s, "accum", "%d", p->accum);
-    add(s, "layered", "%d", plan_layered(&p->settings));
-    add(s, "global_batch", "%" PRId64, p->global_batch);
-    add(s, "seq", "%d", p->seq);
-    add(s, "param_type", "%s", dtype_name(p->param_type));
-    add(s, "wire_type", "%s", dtype_name(p->wire_type));
-    add(s, "grad_type", "%s", dtype_name(p->grad_type));
-    add(s, "compute_type", "%s", dtype_name(p->compute_type));
-    add(s, "device", "%s", plan_device_name(p->device));
-    add(s, "slow_params", "%s", plan_slow_name(p->slow_params));
-    add(s, "slow_grads", "%s", plan_slow_name(p->slow_grads));
-    add(s, "prefetch", "%d", p->prefetch);
-    add(s, "buckets", "%d", p->buckets);
+    compare_add(s, "strategy", "%s", plan_strategy_name(p->strategy));
+    compare_add(s, "algo", "%s", schedule_algo_name(p->algo));
+    compare_add(s, "groups", "%s", groups);
+    compare_add(s, "params", "%" PRId64, p->model.params);
+    compare_add(s, "trainable", "%" PRId64, p->trainable);
+    compare_add(s, "micro_batch", "%d", p->micro_batch);
+    compare_add(s, "accum", "%d", p->accum);
+    compare_add(s, "layered", "%d", plan_layered(&p->settings));
+    compare_add(s, "global_batch", "%" PRId64, p->global_batch);
+    compare_add(s, "seq", "%d", p->seq);
+    compare_add(s, "param_type", "%s", dtype_name(p->param_type));
+    compare_add(s, "wire_type", "%s", dtype_name(p->wire_type));
+    compare_add(s, "grad_type", "%s", dtype_name(p->grad_type));
+    compare_add(s, "compute_type", "%s", dtype_name(p->compute_type));
+    compare_add(s, "device", "%s", plan_device_name(p->device));
+    compare_add(s, "slow_params", "%s", plan_slow_name(p->slow_params));
+    compare_add(s, "slow_grads", "%s", plan_slow_name(p->slow_grads));
+    compare_add(s, "prefetch", "%d", p->prefetch);
+    compare_add(s, "buckets", "%d", p->buckets);
     if (p->keep >= PLAN_KEEP_ALL)
-        add(s, "keep", "all");
+        compare_add(s, "keep", "all");
     else
-        add(s, "keep", "%d", p->keep);
-    add(s, "recompute", "%s", p->recompute ? "yes" : "no");
-    add(s, "chunk_bytes", "%" PRId64, p->chunk_bytes);
+        compare_add(s, "keep", "%d", p->keep);
+    compare_add(s, "recompute", "%s", p->recompute ? "yes" : "no");
+    compare_add(s, "chunk_bytes", "%" PRId64, p->chunk_bytes);
     mem_free(groups);
 }
 

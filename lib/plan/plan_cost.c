@@ -37,7 +37,7 @@ static double rate_left(const struct plan_cost *b, int tier)
 
 /* The share of a tier's rates that a leg's ring has: rails join a rank of each group, the flat
    ring all; inside, only the flat ring is one. */
-static double ring_left(const struct plan_cost *b, int tier, int leg)
+static double cost_ring_left(const struct plan_cost *b, int tier, int leg)
 {
     const struct topo *t = b->at->topo;
     int flat = leg >= PLAN_RING_REDUCE, ranks = flat ? t->groups.ranks : t->groups.count;
@@ -71,7 +71,7 @@ static double leg_s(const struct plan_cost *b, const struct plan_span *span, enu
 
     for (int tier = 0; tier < PLAN_TIERS; tier++) {
         double s = span->slope[tier][set][leg] * b->elem_bytes[tier] / rate_left(b, tier) /
-                   ring_left(b, tier, leg);
+                   cost_ring_left(b, tier, leg);
         if (tier == PLAN_SLOW)
             s /= b->at->slow_rate;
         if (plan_is_free(b, (enum plan_term)tier))
@@ -199,7 +199,7 @@ int plan_legs_of(enum schedule_algo algo, unsigned phases, int leg[PLAN_PHASES])
     return is_flat;
 }
 
-static enum plan_set set_of(enum step_lane kind)
+static enum plan_set cost_set_of(enum step_lane kind)
 {
     return kind == STEP_GATHER ? PLAN_ALL : PLAN_TRAINED;
 }
@@ -250,7 +250,7 @@ static double local_bytes(const struct plan_cost *b, enum step_lane kind, double
 void plan_flow_of(struct plan_cost *b, int span, enum step_lane kind, struct plan_flow *out)
 {
     const struct plan_span *at = &b->traffic->span[span];
-    enum plan_set set = set_of(kind);
+    enum plan_set set = cost_set_of(kind);
 
     *out = (struct plan_flow){.local_s = 0};
     if (!b->step.shape.has[kind] || at->elems[set] == 0)
@@ -312,7 +312,7 @@ void plan_flow_bytes(struct plan_cost *b, double bytes[PLAN_TIERS][PLAN_SETS][PL
             int tier = i / PLAN_PHASES, at = leg[i % PLAN_PHASES];
             if (at < 0)
                 continue;
-            bytes[tier][set_of((enum step_lane)kind)][at] += times * b->elem_bytes[tier];
+            bytes[tier][cost_set_of((enum step_lane)kind)][at] += times * b->elem_bytes[tier];
             if (kind == STEP_GATHER)
                 bytes[tier][PLAN_AGAIN][at] += times * b->elem_bytes[tier];
         }

@@ -51,7 +51,7 @@ static int is_mesh(const struct groups *g)
     return 1;
 }
 
-static enum letter plain(enum letter l, const struct groups *g)
+static enum letter emit_plain(enum letter l, const struct groups *g)
 {
     if (l != LETTER_I)
         return l;
@@ -59,9 +59,10 @@ static enum letter plain(enum letter l, const struct groups *g)
 }
 
 /* Its name, I written as what it is where there is one group, or one rank in each. */
-static const char *plain_name(struct plan_strategy s, const struct groups *g)
+static const char *emit_plain_name(struct plan_strategy s, const struct groups *g)
 {
-    struct plan_strategy p = {plain(s.params, g), plain(s.grads, g), plain(s.optimizer, g)};
+    struct plan_strategy p = {emit_plain(s.params, g), emit_plain(s.grads, g),
+                              emit_plain(s.optimizer, g)};
 
     return plan_strategy_name(p);
 }
@@ -69,7 +70,7 @@ static const char *plain_name(struct plan_strategy s, const struct groups *g)
 /* On such groups?  Without equal groups of consecutive ranks no I. */
 static int can_run(enum plan_target target, struct plan_strategy s, const struct groups *groups)
 {
-    const char *name = plain_name(s, groups);
+    const char *name = emit_plain_name(s, groups);
 
     return strstr(targets[target].runs, name) && (!strchr(name, 'I') || is_mesh(groups));
 }
@@ -117,7 +118,7 @@ void plan_emit_remark(struct plan_emission *e, const char *fmt, ...)
 
 int plan_emit_is(const struct plan_emission *e, const char *pattern)
 {
-    const char *name = plain_name(e->runs->strategy, &e->search->at.topo->groups);
+    const char *name = emit_plain_name(e->runs->strategy, &e->search->at.topo->groups);
 
     for (int i = 0; i < 3; i++)
         if (pattern[i] != '?' && pattern[i] != name[i])
@@ -146,7 +147,7 @@ static void remark_strategy(struct plan_emission *e, const char *title)
         units_bytes(&b, best->memory.total), e->runs->feasible ? "" : ": DOES NOT FIT");
 }
 
-static struct plan_emission begin(const struct plan_search *s, enum plan_target target)
+static struct plan_emission emit_begin(const struct plan_search *s, enum plan_target target)
 {
     struct plan_emission e = {.search = s};
     const struct plan_case *c = &s->at;
@@ -178,14 +179,14 @@ static struct plan_emission begin(const struct plan_search *s, enum plan_target 
 
 void plan_emit(const struct plan_search *s, enum plan_target target, FILE *out)
 {
-    struct plan_emission e = begin(s, target);
+    struct plan_emission e = emit_begin(s, target);
 
     targets[target].put(&e, out);
 }
 
 void plan_emit_json(const struct plan_search *s, enum plan_target target, FILE *out)
 {
-    struct plan_emission e = begin(s, target);
+    struct plan_emission e = emit_begin(s, target);
     struct jout j = jout_begin(out, "paro.plan.emit/1");
     char *text = NULL;
     size_t bytes;

@@ -262,7 +262,7 @@ struct host_group { /* a group on its host */
     int ranks;
 };
 
-static int by_host(const void *a, const void *b)
+static int footprint_by_host(const void *a, const void *b)
 {
     return strcmp(((const struct host_group *)a)->host, ((const struct host_group *)b)->host);
 }
@@ -276,7 +276,7 @@ struct plan_hosts plan_hosts_of(const struct topo *t)
     for (int k = 0; k < count; k++)
         all[k] =
             (struct host_group){t->host && t->host[k] ? t->host[k] : "", t->groups.members[k]};
-    qsort(all, (size_t)count, sizeof *all, by_host);
+    qsort(all, (size_t)count, sizeof *all, footprint_by_host);
     for (int k = 0; k < count; k++) {
         int same = k > 0 && all[k].host[0] && strcmp(all[k].host, all[k - 1].host) == 0;
         sum = (same ? sum : 0) + all[k].ranks;

@@ -21,7 +21,7 @@ static const double DRAG = 0.01;
 /* One more copy is made where it gains this much. */
 static const double GAIN = 1e-4;
 
-static double choose(int n, int k)
+static double goodput_choose(int n, int k)
 {
     double ways = 1;
 
@@ -41,7 +41,8 @@ static double harmless(int ring, int lost, int copies)
     if (lost >= ring)
         return lost == 0;
     for (int j = 0, in = 0; in <= lost; j++, in = j * (copies + 1))
-        sum += (j % 2 ? -1 : 1) * choose(ring - lost, j) * choose(ring - 1 - in, lost - in);
+        sum += (j % 2 ? -1 : 1) * goodput_choose(ring - lost, j) *
+               goodput_choose(ring - 1 - in, lost - in);
     return sum * ring / (ring - lost);
 }
 
@@ -60,7 +61,7 @@ void plan_losses(int nodes, int ring, int copies, int most, double *l)
             all[k] = sum;
         }
     for (int k = 0; k <= most; k++) {
-        double share = k > rings * ring ? 0 : all[k] / choose(rings * ring, k);
+        double share = k > rings * ring ? 0 : all[k] / goodput_choose(rings * ring, k);
         l[k] = k <= copies ? 0 : fmin(fmax(1 - share, l[k - 1]), 1);
     }
 }

@@ -16,7 +16,7 @@ struct scale {
 };
 
 /* One unit for a whole column: the largest that leaves its least value (but 0) at least 1. */
-static struct scale scale_of(double least, double step, const char *const *names, int n)
+static struct scale list_scale_of(double least, double step, const char *const *names, int n)
 {
     struct scale s = {names[0], 1};
 
@@ -25,7 +25,7 @@ static struct scale scale_of(double least, double step, const char *const *names
     return s;
 }
 
-static const char *number(char text[16], double v)
+static const char *list_number(char text[16], double v)
 {
     snprintf(text, 16,
              v == 0     ? "0"
@@ -168,7 +168,7 @@ struct columns {
     struct scale memory, slow, fast, time;
 };
 
-static struct columns columns_of(const struct plan_price *list)
+static struct columns list_columns_of(const struct plan_price *list)
 {
     static const char *const binary[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     static const char *const decimal[] = {"B", "kB", "MB", "GB", "TB"};
@@ -181,15 +181,15 @@ static struct columns columns_of(const struct plan_price *list)
         fast = lesser(fast, list[i].fast_bytes);
         time = lesser(time, list[i].step_s);
     }
-    struct columns c = {scale_of(memory, 1024, binary, 5), scale_of(slow, 1000, decimal, 5),
-                        scale_of(fast, 1000, decimal, 5),
-                        scale_of(time * 1e6, 1000, seconds, 3)};
+    struct columns c = {
+        list_scale_of(memory, 1024, binary, 5), list_scale_of(slow, 1000, decimal, 5),
+        list_scale_of(fast, 1000, decimal, 5), list_scale_of(time * 1e6, 1000, seconds, 3)};
     c.time.unit /= 1e6;
     return c;
 }
 
-static void put_row(const struct plan_search *s, const struct plan_price *p,
-                    const struct columns *c, FILE *out)
+static void list_put_row(const struct plan_search *s, const struct plan_price *p,
+                         const struct columns *c, FILE *out)
 {
     const struct plan_memory *m = &p->memory;
     const double memory[] = {m->params,      m->grads,   m->optimizer,
@@ -199,11 +199,11 @@ static void put_row(const struct plan_search *s, const struct plan_price *p,
     fprintf(out, "%s%-4s %-9s", s->best == p - s->list ? "*" : " ",
             plan_strategy_name(p->strategy), schedule_algo_name(p->algo));
     for (int i = 0; i < 6; i++)
-        fprintf(out, " %8s", number(text, memory[i] / c->memory.unit));
-    fprintf(out, " %8s", number(text, p->slow_bytes / c->slow.unit));
-    fprintf(out, " %8s", number(text, p->fast_bytes / c->fast.unit));
-    fprintf(out, " %8s", number(text, p->step_s / c->time.unit));
-    fprintf(out, " %8s", number(text, p->guideline_s / c->time.unit));
+        fprintf(out, " %8s", list_number(text, memory[i] / c->memory.unit));
+    fprintf(out, " %8s", list_number(text, p->slow_bytes / c->slow.unit));
+    fprintf(out, " %8s", list_number(text, p->fast_bytes / c->fast.unit));
+    fprintf(out, " %8s", list_number(text, p->step_s / c->time.unit));
+    fprintf(out, " %8s", list_number(text, p->guideline_s / c->time.unit));
     if (p->guideline_s > 0)
         fprintf(out, " %8.2f", log(1 / p->guideline_s));
     else
@@ -224,7 +224,7 @@ static void put_row(const struct plan_search *s, const struct plan_price *p,
 void plan_search_print(const struct plan_search *s, FILE *out)
 {
     const struct plan_price *order[PLAN_STRATEGIES];
-    struct columns c = columns_of(s->list);
+    struct columns c = list_columns_of(s->list);
 
     plan_list_order(s->list, order);
     plan_list_title(s, out);
@@ -241,7 +241,7 @@ void plan_search_print(const struct plan_search *s, FILE *out)
             "kept", "fits", "dominated");
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         if (plan_search_allows(s, (int)(order[i] - s->list)))
-            put_row(s, order[i], &c, out);
+            list_put_row(s, order[i], &c, out);
 }
 
 int plan_known_to_fit(const struct plan_case *c, const struct plan_price *p)

@@ -26,8 +26,8 @@ const char *plan_measure_key(enum plan_measure measure)
     return keys[measure];
 }
 
-static int read_numbers(const struct plan_log *l, const struct tree *t,
-                        double v[PLAN_LOG_COLUMNS], struct err *err)
+static int log_read_numbers(const struct plan_log *l, const struct tree *t,
+                            double v[PLAN_LOG_COLUMNS], struct err *err)
 {
     double last = l->steps ? l->v[PLAN_STEP][l->steps - 1] : 0;
 
@@ -61,7 +61,8 @@ static int read_step(struct plan_log *l, const struct tree *t, struct err *err)
     if (l->steps == PLAN_LOG_STEPS_MAX)
         return tree_fail(t, t->root, NULL, err, "has more than %d steps, expected fewer",
                          PLAN_LOG_STEPS_MAX);
-    if (read_numbers(l, t, v, err) || tree_bool(t, tree_get(t->root, "skipped"), &skipped, err))
+    if (log_read_numbers(l, t, v, err) ||
+        tree_bool(t, tree_get(t->root, "skipped"), &skipped, err))
         return -1;
     for (int i = 0; i < PLAN_LOG_COLUMNS; i++) {
         l->v[i] = mem_grow(l->v[i], &l->space[i], n + 1, sizeof *l->v[i]);
@@ -75,7 +76,7 @@ static int read_step(struct plan_log *l, const struct tree *t, struct err *err)
 }
 
 /* A line from the next byte on, its end included; at most `most` bytes of it. */
-static size_t next_line(FILE *f, char *text, size_t most)
+static size_t log_next_line(FILE *f, char *text, size_t most)
 {
     size_t n = 0;
 
@@ -87,8 +88,8 @@ static size_t next_line(FILE *f, char *text, size_t most)
     return n;
 }
 
-static int read_line(struct plan_log *l, const char *text, size_t bytes, const char *name,
-                     int line, struct err *err)
+static int log_read_line(struct plan_log *l, const char *text, size_t bytes, const char *name,
+                         int line, struct err *err)
 {
     struct tree t;
 
@@ -106,13 +107,13 @@ int plan_log_read_stream(struct plan_log *l, FILE *f, const char *name, struct e
     struct plan_log new = {0};
     int rc = 0, line = 0;
 
-    for (size_t n; rc == 0 && (n = next_line(f, text, most)) > 0;) {
+    for (size_t n; rc == 0 && (n = log_next_line(f, text, most)) > 0;) {
         line++;
         if (n == most)
             rc = err_at(err, name, line, NULL, "has more than %d bytes, expected a step",
                         PLAN_LOG_LINE_MAX);
         else if (text[n - 1] == '\n')
-            rc = read_line(&new, text, n - 1, name, line, err);
+            rc = log_read_line(&new, text, n - 1, name, line, err);
     }
     if (rc == 0 && ferror(f))
         rc = err_sys(err, "cannot read log '%s'", name);

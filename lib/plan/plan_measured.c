@@ -186,7 +186,7 @@ int plan_check_refuse(const struct plan_check *c, struct err *err)
                    c->exact ? " (a run with --exact sends f64)" : "");
 }
 
-static const char *value_text(int i, double v, char text[32])
+static const char *measured_value_text(int i, double v, char text[32])
 {
     struct units u;
 
@@ -212,8 +212,8 @@ void plan_check_print(const struct plan_check *c, const char *log, const char *p
         if (isnan(c->predicted[i]))
             continue;
         fprintf(out, "%-14s %14s %14s", measures[i].name,
-                value_text(i, c->predicted[i], predicted),
-                value_text(i, c->measured[i], measured));
+                measured_value_text(i, c->predicted[i], predicted),
+                measured_value_text(i, c->measured[i], measured));
         if (c->predicted[i] > 0)
             fprintf(out, " %8.1f%%", 100 * c->measured[i] / c->predicted[i]);
         else

@@ -313,7 +313,7 @@ static void note_unknown(const struct plan_case *c, const struct plan_request *r
 }
 
 /* A global batch that the ranks do not share equally. */
-static void note_batch(const struct plan_search *s, char note[PLAN_NOTE])
+static void request_note_batch(const struct plan_search *s, char note[PLAN_NOTE])
 {
     const struct plan_case *c = &s->at;
     int64_t places = (int64_t)plan_search_whole(s)->groups.ranks * c->micro_batch * c->accum;
@@ -456,7 +456,7 @@ static int answer_fabric(const struct plan_request *request, const struct topo *
     else if (rc == 0)
         rc = answer_search(request, &s, model, out, note, found, err);
     if (rc == 0 && request->what != PLAN_REQUEST_SCALE)
-        note_batch(&s, note);
+        request_note_batch(&s, note);
     if (rc || !*found)
         note[0] = 0; /* the error says what is wrong */
     plan_boundaries_release(&groups);

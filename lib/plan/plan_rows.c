@@ -38,14 +38,14 @@ void plan_rows_release(struct plan_rows *r)
     mem_free(r->trains);
 }
 
-static const char *unit_name(const struct plan_search *s, int unit)
+static const char *rows_unit_name(const struct plan_search *s, int unit)
 {
     const struct model *m = s->at.model;
 
     return unit < 0 ? NULL : m->unit ? m->unit[unit].name : "all";
 }
 
-static void put_number(int v, FILE *out)
+static void rows_put_number(int v, FILE *out)
 {
     if (v < 0)
         fprintf(out, " %6s", "-");
@@ -70,7 +70,7 @@ static char *plan_text(const struct plan_search *s)
     return text;
 }
 
-static void print_text(const struct plan_search *s, const struct step *step, FILE *out)
+static void rows_print_text(const struct plan_search *s, const struct step *step, FILE *out)
 {
     fprintf(out, "%s: %d rows, %d slots for gathered units, %d gradient buckets\n",
             plan_strategy_name(s->list[s->best].strategy), step->rows, step->slots,
@@ -79,14 +79,14 @@ static void print_text(const struct plan_search *s, const struct step *step, FIL
             "buffer", "after", "visit", "unit");
     for (int i = 0; i < step->rows; i++) {
         const struct step_row *r = &step->row[i];
-        const char *unit = unit_name(s, r->unit);
+        const char *unit = rows_unit_name(s, r->unit);
         fprintf(out, "%6d %-8s %-10s", i, step_lane_name((enum step_lane)r->lane),
                 step_kind_name(r));
-        put_number(r->micro, out);
-        put_number(r->buffer, out);
+        rows_put_number(r->micro, out);
+        rows_put_number(r->buffer, out);
         for (int k = 0; k < STEP_AFTERS; k++)
-            put_number(r->after[k], out);
-        put_number(r->visit, out);
+            rows_put_number(r->after[k], out);
+        rows_put_number(r->visit, out);
         fprintf(out, "  %s\n", unit ? unit : "-");
     }
     char *plan = plan_text(s);
@@ -94,7 +94,7 @@ static void print_text(const struct plan_search *s, const struct step *step, FIL
     mem_free(plan);
 }
 
-static void print_json(const struct plan_search *s, const struct step *step, FILE *out)
+static void rows_print_json(const struct plan_search *s, const struct step *step, FILE *out)
 {
     struct jout j = jout_begin(out, "paro.plan.steps/1");
 
@@ -108,7 +108,7 @@ static void print_json(const struct plan_search *s, const struct step *step, FIL
         jout_text(&j, "lane", step_lane_name((enum step_lane)r->lane));
         jout_text(&j, "kind", step_kind_name(r));
         jout_known(&j, "unit", r->unit);
-        jout_text(&j, "name", unit_name(s, r->unit));
+        jout_text(&j, "name", rows_unit_name(s, r->unit));
         jout_known(&j, "visit", r->visit);
         jout_known(&j, "micro", r->micro);
         jout_known(&j, "buffer", r->buffer);
@@ -144,7 +144,7 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
     plan_rows_init(&rows, &b, b.step.shape.micros);
     int rc = step_verify(&rows.step, &rows.shape, err);
     if (rc == 0)
-        (json ? print_json : print_text)(s, &rows.step, out);
+        (json ? rows_print_json : rows_print_text)(s, &rows.step, out);
     plan_rows_release(&rows);
     plan_traffic_release(&traffic);
     return rc;
@@ -193,7 +193,7 @@ static int parse_number(const char *word, int *out)
 }
 
 /* -1: "-", no unit; -2: no name of a unit. */
-static int unit_of(const struct model *m, const char *name)
+static int rows_unit_of(const struct model *m, const char *name)
 {
     if (!m->unit && strcmp(name, "all") == 0)
         return 0;
@@ -204,7 +204,8 @@ static int unit_of(const struct model *m, const char *name)
 }
 
 /* A line of the table, "row lane kind micro buffer after after visit unit". */
-static int parse_line(const struct model *m, const char *line, int number, struct step_row *row)
+static int rows_parse_line(const struct model *m, const char *line, int number,
+                           struct step_row *row)
 {
     char lane[16], kind[16], unit[UNIT_NAME + 1], word[5][12];
     int *const to[5] = {&row->micro, &row->buffer, &row->after[0], &row->after[1], &row->visit};
@@ -216,7 +217,7 @@ static int parse_line(const struct model *m, const char *line, int number, struc
         return -1;
     for (int k = 0; k < 5; k++)
         bad |= parse_number(word[k], to[k]);
-    row->unit = unit_of(m, unit);
+    row->unit = rows_unit_of(m, unit);
     return bad || row->unit == -2 ? -1 : 0;
 }
 
@@ -236,7 +237,8 @@ static int parse_plan(struct plan_steps *s, const char *name, const char *text,
     return rc;
 }
 
-static int parse_text(struct plan_steps *s, const char *name, const char *text, struct err *err)
+static int rows_parse_text(struct plan_steps *s, const char *name, const char *text,
+                           struct err *err)
 {
     struct step *step = &s->rows.step;
     const char *plan = strstr(text, PLAN);
@@ -267,7 +269,7 @@ static int parse_text(struct plan_steps *s, const char *name, const char *text, 
     strtok_r(NULL, "\n", &rest); /* the column names */
     for (char *at; rc == 0 && (at = strtok_r(NULL, "\n", &rest)); n++) {
         line = n + 3;
-        if (n == step->rows || parse_line(&s->plan.model, at, n, &step->row[n]))
+        if (n == step->rows || rows_parse_line(&s->plan.model, at, n, &step->row[n]))
             rc = err_at(err, name, line, NULL,
                         "no row %d, expected row lane kind micro buffer"
                         " after after visit unit",
@@ -279,8 +281,8 @@ static int parse_text(struct plan_steps *s, const char *name, const char *text, 
     return rc;
 }
 
-static int read_row(const struct tree *t, const struct tree_node *n, struct step_row *row,
-                    struct err *err)
+static int rows_read_row(const struct tree *t, const struct tree_node *n, struct step_row *row,
+                         struct err *err)
 {
     const char *lane = NULL, *kind = NULL;
     const struct tree_node *after = tree_get(n, "after"), *one = after ? after->child : NULL;
@@ -312,7 +314,7 @@ static int read_row(const struct tree *t, const struct tree_node *n, struct step
     return 0;
 }
 
-static int read_rows(struct plan_steps *s, const struct tree *t, struct err *err)
+static int rows_read_rows(struct plan_steps *s, const struct tree *t, struct err *err)
 {
     struct step *step = &s->rows.step;
     static const char *const never_null[] = {"slots", "buckets", "rows", "plan"};
@@ -334,7 +336,7 @@ static int read_rows(struct plan_steps *s, const struct tree *t, struct err *err
     step->rows = rows ? rows->items : 0;
     step->row = mem_new((size_t)step->rows + 1, sizeof *step->row);
     for (const struct tree_node *n = rows ? rows->child : NULL; n; n = n->next)
-        if (read_row(t, n, &step->row[i++], err))
+        if (rows_read_row(t, n, &step->row[i++], err))
             return -1;
     return 0;
 }
@@ -376,11 +378,11 @@ static int steps_parse(struct plan_steps *s, const char *name, const char *text,
         return err_at(err, name, 1, NULL, "expected text without zero bytes");
     int rc = 0;
     if (text[strspn(text, " \t\r\n")] != '{') {
-        rc = parse_text(s, name, text, err);
+        rc = rows_parse_text(s, name, text, err);
     } else if (tree_parse_json(&t, name, 1, text, bytes, err)) {
         rc = -1;
     } else {
-        rc = read_rows(s, &t, err);
+        rc = rows_read_rows(s, &t, err);
         tree_release(&t);
     }
     read = s->rows.step;

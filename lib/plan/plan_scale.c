@@ -97,12 +97,12 @@ int plan_scale_found(const struct plan_scale *s)
 }
 
 /* Tokens/s of steps that stay. */
-static double rate_of(const struct plan_price *p)
+static double scale_rate_of(const struct plan_price *p)
 {
     return p->survival.mtbf_s > 0 ? p->tokens_per_s * p->survival.goodput : p->tokens_per_s;
 }
 
-static void put_head(const struct plan_scale *s, int batch, FILE *out)
+static void scale_put_head(const struct plan_scale *s, int batch, FILE *out)
 {
     const struct plan_case *c = &s->point[0].search.at;
     struct units params;
@@ -130,7 +130,7 @@ void plan_scale_print(const struct plan_scale *s, FILE *out)
     const struct plan_search *first = &s->point[0].search;
     int batch = first->auto_batch || first->at.global_batch;
 
-    put_head(s, batch, out);
+    scale_put_head(s, batch, out);
     for (int n = 0; n < s->points; n++) {
         const struct plan_scale_point *p = &s->point[n];
         char text[32];
@@ -146,7 +146,7 @@ void plan_scale_print(const struct plan_scale *s, FILE *out)
                      !price->feasible             ? "-"
                      : isnan(price->tokens_per_s) ? "?"
                                                   : "%.0f",
-                     rate_of(price));
+                     scale_rate_of(price));
             if (s->survives >> i & 1)
                 fprintf(out, " %9s%c", text, i == p->search.best ? '*' : ' ');
         }
@@ -209,10 +209,10 @@ static void add_strategy(struct svg_figure *f, const struct plan_scale *s, int i
         const struct plan_price *price = &s->point[n].search.list[i];
         int ranks = s->point[n].ranks;
         snprintf(tip, sizeof tip, "%s, %d ranks: %s tokens/s%s", name, ranks,
-                 units_count(&u, rate_of(price)),
+                 units_count(&u, scale_rate_of(price)),
                  i == s->point[n].search.best ? ", planned" : "");
-        svg_figure_point(f, ranks, price->feasible ? rate_of(price) / (each ? ranks : 1) : NAN,
-                         tip);
+        svg_figure_point(
+            f, ranks, price->feasible ? scale_rate_of(price) / (each ? ranks : 1) : NAN, tip);
     }
 }
 
@@ -226,7 +226,7 @@ static void add_linear(struct svg_figure *f, const struct plan_scale *s, int eac
     if (from == s->points)
         return;
     const struct plan_search *first = &s->point[from].search;
-    double one = rate_of(&first->list[first->best]) / s->point[from].ranks;
+    double one = scale_rate_of(&first->list[first->best]) / s->point[from].ranks;
     svg_figure_line(f, "linear", (struct svg_series){.marker = -1, .dashed = 1});
     for (int n = 0; n < s->points; n++)
         svg_figure_point(f, s->point[n].ranks, one * (each ? 1 : s->point[n].ranks), NULL);

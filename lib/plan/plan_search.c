@@ -77,7 +77,7 @@ int plan_search_allows(const struct plan_search *s, int i)
            (a.params == b.params && a.grads == b.grads && a.optimizer == b.optimizer);
 }
 
-static int differ(double a, double b)
+static int search_differ(double a, double b)
 {
     return plan_price_less(a, b) || plan_price_less(b, a);
 }
@@ -101,15 +101,15 @@ static int is_better(struct plan_search *s, const struct plan_traffic *t, int i,
 {
     struct plan_price *a = &s->list[i], *b = &s->list[j];
 
-    if (!differ(plan_price_gross_s(a), plan_price_gross_s(b)) &&
-        !differ(a->memory.total, b->memory.total)) {
+    if (!search_differ(plan_price_gross_s(a), plan_price_gross_s(b)) &&
+        !search_differ(a->memory.total, b->memory.total)) {
         plan_price_bytes(&s->at, t, a);
         plan_price_bytes(&s->at, t, b);
     }
     return plan_price_better(a, b);
 }
 
-static void choose(struct plan_search *s, const struct plan_traffic *t)
+static void search_choose(struct plan_search *s, const struct plan_traffic *t)
 {
     s->best = s->closest = -1;
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
@@ -152,7 +152,8 @@ static void prefer_less_memory(struct plan_search *s)
         if (plan_search_allows(s, i) && p->feasible && near && less &&
             !plan_price_less(top->slow_bytes, p->slow_bytes) &&
             (plan_price_less(p->memory.total, best->memory.total) ||
-             (!differ(p->memory.total, best->memory.total) && plan_price_better(p, best))))
+             (!search_differ(p->memory.total, best->memory.total) &&
+              plan_price_better(p, best))))
             s->best = i;
     }
 }
@@ -233,7 +234,7 @@ static struct plan_traffic *traffic_at(const struct plan_search *s, const int *b
     return t;
 }
 
-static void drop(struct plan_traffic *t, int n)
+static void search_drop(struct plan_traffic *t, int n)
 {
     for (int i = 0; i < n; i++)
         plan_traffic_release(&t[i]);
@@ -253,7 +254,7 @@ void plan_search_drop(const struct plan_search *s, struct plan_traffic *t)
 {
     int keep[PLAN_KEEPS];
 
-    drop(t, boundaries_of(s) * keeps_of(s, keep));
+    search_drop(t, boundaries_of(s) * keeps_of(s, keep));
 }
 
 /* Longest step of `now` that still beats `kept`, in seconds. */
@@ -268,7 +269,7 @@ static double limit_s(const struct plan_search *now, const struct plan_search *k
 }
 
 /* The largest part of the global batch that a rank has. */
-static int part_of(const struct plan_search *s, int ranks)
+static int search_part_of(const struct plan_search *s, int ranks)
 {
     return (int)((s->at.global_batch + ranks - 1) / ranks);
 }
@@ -279,7 +280,7 @@ static int part_of(const struct plan_search *s, int ranks)
  */
 static int next_batch(const struct plan_search *s, struct plan_case *c)
 {
-    int b = c->micro_batch, part = part_of(s, c->topo->groups.ranks);
+    int b = c->micro_batch, part = search_part_of(s, c->topo->groups.ranks);
 
     if (!s->auto_batch && !(s->auto_accum && s->at.global_batch)) {
         c->micro_batch = s->at.micro_batch;
@@ -328,7 +329,7 @@ static void try_batches(struct plan_search *now, const struct plan_traffic *t,
     while (next_batch(&asked, &now->at))
         do {
             plan_price_fastest(&now->at, t, allowed, limit_s(now, kept, *found), now->list);
-            choose(now, t);
+            search_choose(now, t);
             if (!(*found)++ || is_ahead(now, kept))
                 *kept = *now;
         } while (next_layered(&asked, &now->at));
@@ -411,7 +412,7 @@ int plan_search(struct plan_search *s, struct err *err)
     int keep[PLAN_KEEPS], keeps = keeps_of(s, keep), ranks = topo_of(s, 0)->groups.ranks;
     int64_t largest_batch = !s->auto_batch        ? s->at.micro_batch
                             : !s->at.global_batch ? PLAN_SEARCH_MAX
-                                                  : part_of(s, ranks);
+                                                  : search_part_of(s, ranks);
     int layered = s->auto_layered ? s->at.accum : plan_layered(&s->at.settings);
 
     if (s->auto_batch && !s->at.model->unit)
@@ -434,7 +435,7 @@ int plan_search(struct plan_search *s, struct err *err)
     for (int i = 0; i < boundaries_of(&asked); i++) {
         struct plan_traffic *t = traffic_at(&asked, &i, 1);
         take_boundary(s, &asked, i, t, 1);
-        drop(t, keeps);
+        search_drop(t, keeps);
     }
     return 0;
 }

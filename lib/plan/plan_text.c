@@ -171,7 +171,8 @@ struct reader {
     struct err *err;
 };
 
-static int read_groups(const struct reader *r, const struct tree_node *list, struct plan *p)
+static int text_read_groups(const struct reader *r, const struct tree_node *list,
+                            struct plan *p)
 {
     static const struct record none[] = {{0}};
     const char *host = "";
@@ -208,8 +209,8 @@ static int read_fabric(const struct reader *r, const struct tree_node *n, struct
     return same ? 0 : tree_fail(r->t, n, NULL, r->err, "has other groups than the plan");
 }
 
-static int read_config(const struct reader *r, const struct tree_node *model,
-                       const char *config, const char *trains, struct plan *p)
+static int text_read_config(const struct reader *r, const struct tree_node *model,
+                            const char *config, const char *trains, struct plan *p)
 {
     const struct model *m = &p->model;
     struct err why;
@@ -229,7 +230,7 @@ static int read_config(const struct reader *r, const struct tree_node *model,
     return 0;
 }
 
-static int read_model(const struct reader *r, const struct tree_node *n, struct plan *p)
+static int text_read_model(const struct reader *r, const struct tree_node *n, struct plan *p)
 {
     const char *params = NULL, *trains = NULL, *config = NULL;
     char text[WORD_MAX + 8];
@@ -246,7 +247,7 @@ static int read_model(const struct reader *r, const struct tree_node *n, struct 
     if (params && trains)
         return tree_fail(r->t, tree_get(n, "trains"), NULL, r->err,
                          "is given with 'params', expected 'config'");
-    if (config && read_config(r, n, config, trains, p))
+    if (config && text_read_config(r, n, config, trains, p))
         return -1;
     snprintf(text, sizeof text, "params=%s", params ? params : "");
     if (params && model_read(&p->model, text, &why))
@@ -268,7 +269,7 @@ static int check_batch(const struct reader *r, struct plan *p)
                      p->global_batch, places);
 }
 
-static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
+static int text_read_doc(struct plan *p, const struct yaml *y, struct err *err)
 {
     struct plan new = {.buckets = PLAN_BUCKETS,
                        .group_level = -1,
@@ -279,9 +280,9 @@ static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
     if (yaml_format(y, FORMAT, err))
         return -1;
     if (record_read(r.t, root, plan_fields, "format fabric? groups model", &new, err) ||
-        read_groups(&r, tree_get(root, "groups"), &new) || check_batch(&r, &new) ||
+        text_read_groups(&r, tree_get(root, "groups"), &new) || check_batch(&r, &new) ||
         read_fabric(&r, tree_get(root, "fabric"), &new) ||
-        read_model(&r, tree_get(root, "model"), &new)) {
+        text_read_model(&r, tree_get(root, "model"), &new)) {
         plan_release(&new);
         return -1;
     }
@@ -309,7 +310,7 @@ int plan_read(struct plan *p, const char *path, struct err *err)
 
     if (yaml_read(&y, path, err))
         return -1;
-    int rc = read_doc(p, &y, err);
+    int rc = text_read_doc(p, &y, err);
     yaml_release(&y);
     return rc;
 }
@@ -322,7 +323,7 @@ int plan_parse(struct plan *p, const char *name, const char *text, int64_t bytes
 
     memcpy(copy, text, (size_t)bytes);
     yaml_take(&y, name, copy, bytes);
-    int rc = read_doc(p, &y, err);
+    int rc = text_read_doc(p, &y, err);
     yaml_release(&y);
     return rc;
 }

@@ -101,7 +101,7 @@ static double compute_s(const struct walk *w, const struct step_row *r)
 }
 
 /* Where the walk has a row: it begins with the norm. */
-static int place_of(const struct step *s, int row)
+static int timeline_place_of(const struct step *s, int row)
 {
     return row < s->norm ? row + s->rows - s->norm : row - s->norm;
 }
@@ -111,16 +111,17 @@ static int place_of(const struct step *s, int row)
 static int awaited(const struct walk *w, const struct step_row *r)
 {
     const struct step *s = &w->rows.step;
-    int place = place_of(s, (int)(r - s->row));
+    int place = timeline_place_of(s, (int)(r - s->row));
 
     for (int k = 0; k < STEP_AFTERS; k++)
-        if (r->after[k] >= 0 && place_of(s, r->after[k]) < place && !w->ended[r->after[k]])
+        if (r->after[k] >= 0 && timeline_place_of(s, r->after[k]) < place &&
+            !w->ended[r->after[k]])
             return r->after[k];
     return -1;
 }
 
 /* Begins all that can be. */
-static void begin(struct walk *w)
+static void timeline_begin(struct walk *w)
 {
     for (int k = 0; k < STEP_LANES; k++) {
         struct lane *l = &w->lane[k];
@@ -205,7 +206,7 @@ static double needs(double left, double speed)
 
 /* As the engine counts it: a wait is for the first transfer that the next row names; the last
    row is followed by the norm of the next step, which waits for conversions. */
-static enum plan_part part_of(const struct walk *w)
+static enum plan_part timeline_part_of(const struct walk *w)
 {
     static const enum plan_part of[STEP_COMPUTE] = {PLAN_PART_GATHER, PLAN_PART_GRADS,
                                                     PLAN_PART_GRADS, PLAN_PART_SYNC};
@@ -231,7 +232,7 @@ static int advance(struct walk *w)
     if (!isfinite(dt))
         return 0;
     w->now += dt;
-    w->out->part_s[part_of(w)] += dt;
+    w->out->part_s[timeline_part_of(w)] += dt;
     if (!w->lane[STEP_COMPUTE].running)
         w->out->waited_s += dt;
     for (int k = 0; k < STEP_LANES; k++) {
@@ -314,7 +315,7 @@ void plan_timeline_walk(struct plan_cost *b, int keep_pieces, const struct step 
         w.lost[tier] = fmin(v->compute_left > 0 ? (1 - v->compute_left) / left : 0, 0.95);
     }
     do
-        begin(&w);
+        timeline_begin(&w);
     while (advance(&w));
     for (int k = 0; k < STEP_LANES; k++)
         assert(w.lane[k].done == w.lane[k].rows);
@@ -356,7 +357,7 @@ void plan_timeline_of(const struct plan_case *c, const struct plan_price *price,
  *     syncs    [s0 s1|s2 ]                   [s2 ]    [s0 s1|
  *     compute  [u]   |F0 F1 B1 B0 |    ->    |F0 F1 B1 B0 [u]
  */
-static void turn(struct plan_timeline *t)
+static void timeline_reverse(struct plan_timeline *t)
 {
     double from_s = 0, hole_s = t->step_s - t->walked_s;
     int pieces = t->pieces;
@@ -391,7 +392,7 @@ void plan_timeline_of_plan(const struct plan *p, const struct topo *fabric,
 
     plan_case_of(p, fabric, &c);
     plan_timeline_of(&c, &price, NULL, out);
-    turn(out);
+    timeline_reverse(out);
 }
 
 void plan_timeline_release(struct plan_timeline *t)

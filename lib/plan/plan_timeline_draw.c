@@ -29,12 +29,12 @@ static const char *what_id(const struct plan_piece *p)
                                         : kind_name(p);
 }
 
-static const char *name_of(const struct plan_piece *p)
+static const char *timeline_draw_name_of(const struct plan_piece *p)
 {
     return p->kind == STEP_TRANSFER ? lanes[p->lane].name : kind_name(p);
 }
 
-static const char *unit_name(const struct model *m, int unit)
+static const char *timeline_draw_unit_name(const struct model *m, int unit)
 {
     return m->unit ? m->unit[unit].name : "all";
 }
@@ -55,7 +55,7 @@ void plan_timeline_add(const struct plan_timeline *t, const struct model *m,
                                                  .row = &row,
                                                  .start_s = p->start_s,
                                                  .end_s = p->end_s,
-                                                 .unit = unit_name(m, p->unit),
+                                                 .unit = timeline_draw_unit_name(m, p->unit),
                                                  .item = i});
     }
 }
@@ -69,9 +69,9 @@ void plan_timeline_tip(const struct plan_timeline *t, const struct model *m,
 
     if (bar->count > 1)
         snprintf(more, sizeof more, " and %d more", bar->count - 1);
-    snprintf(text, space, "%s %.80s%s: %s, starts at %s", name_of(p), unit_name(m, p->unit),
-             more, units_time(&took, bar->end_s - bar->start_s),
-             units_time(&from, bar->start_s));
+    snprintf(text, space, "%s %.80s%s: %s, starts at %s", timeline_draw_name_of(p),
+             timeline_draw_unit_name(m, p->unit), more,
+             units_time(&took, bar->end_s - bar->start_s), units_time(&from, bar->start_s));
 }
 
 struct tips {
@@ -79,7 +79,8 @@ struct tips {
     const struct model *model;
 };
 
-static void tip_of(const void *of, const struct svg_bar *bar, char *text, size_t space)
+static void timeline_draw_tip_of(const void *of, const struct svg_bar *bar, char *text,
+                                 size_t space)
 {
     const struct tips *tips = of;
 
@@ -93,8 +94,11 @@ int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *
     const struct svg_row row = {.name = "every rank"};
     struct tips tips = {t, c->model};
     struct units step, compute, waited, u;
-    struct svg_timeline p = {
-        .row = &row, .rows = 1, .end_s = t->walked_s, .tip = tip_of, .tip_of = &tips};
+    struct svg_timeline p = {.row = &row,
+                             .rows = 1,
+                             .end_s = t->walked_s,
+                             .tip = timeline_draw_tip_of,
+                             .tip_of = &tips};
 
     snprintf(p.title, sizeof p.title, "%s: predicted step, from update to update",
              plan_strategy_name(s->list[s->best].strategy));
@@ -115,7 +119,7 @@ int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *
 }
 
 /* By their begins; of those that begin together the order of their ends. */
-static int by_begin(const void *a, const void *b)
+static int timeline_draw_by_begin(const void *a, const void *b)
 {
     const struct plan_piece *x = *(const struct plan_piece *const *)a;
     const struct plan_piece *y = *(const struct plan_piece *const *)b;
@@ -132,7 +136,7 @@ void plan_timeline_print(const struct plan_search *s, const struct plan_timeline
 
     for (int i = 0; i < t->pieces; i++)
         piece[i] = &t->piece[i];
-    qsort(piece, (size_t)t->pieces, sizeof *piece, by_begin);
+    qsort(piece, (size_t)t->pieces, sizeof *piece, timeline_draw_by_begin);
     fprintf(out, "%s: predicted step %s, compute only %s, waiting %s\n",
             plan_strategy_name(s->list[s->best].strategy), units_time(&step, t->step_s),
             compute_text(s, t, &compute), units_time(&waited, t->waited_s));
@@ -145,8 +149,9 @@ void plan_timeline_print(const struct plan_search *s, const struct plan_timeline
         if (piece[i]->micro >= 0)
             snprintf(micro, sizeof micro, "%d", piece[i]->micro);
         fprintf(out, "%12.3f %12.3f %-11s %-16s %6s  %s\n", 1e3 * piece[i]->start_s,
-                1e3 * piece[i]->end_s, lanes[piece[i]->lane].name, name_of(piece[i]), micro,
-                unit_name(s->at.model, piece[i]->unit));
+                1e3 * piece[i]->end_s, lanes[piece[i]->lane].name,
+                timeline_draw_name_of(piece[i]), micro,
+                timeline_draw_unit_name(s->at.model, piece[i]->unit));
     }
     mem_free(piece);
 }
@@ -168,7 +173,7 @@ void plan_timeline_print_json(const struct plan_search *s, const struct plan_tim
         jout_open(&j, NULL, '{');
         jout_text(&j, "lane", lanes[piece->lane].lane_id);
         jout_text(&j, "what", what_id(piece));
-        jout_text(&j, "unit", unit_name(s->at.model, piece->unit));
+        jout_text(&j, "unit", timeline_draw_unit_name(s->at.model, piece->unit));
         jout_known(&j, "micro_step", piece->micro);
         jout_num(&j, "start_s", piece->start_s);
         jout_num(&j, "end_s", piece->end_s);

@@ -17,12 +17,12 @@
 #include "base/fnv.h"
 #include "base/mem.h"
 
-static double least(double a, double b)
+static double traffic_least(double a, double b)
 {
     return a < b ? a : b;
 }
 
-static double most(double a, double b)
+static double traffic_most(double a, double b)
 {
     return a > b ? a : b;
 }
@@ -49,19 +49,20 @@ static void set_rates(struct plan_traffic *t, const struct topo *topo)
     }
     for (int i = 1; i < topo->levels; i++) {
         const struct topo_level *level = &topo->level[i];
-        t->across_s = most(t->across_s, level->latency_s);
-        t->across_busy_s = most(t->across_busy_s, level->latency_busy_s);
-        t->across_message_s = most(t->across_message_s, level->message_s);
+        t->across_s = traffic_most(t->across_s, level->latency_s);
+        t->across_busy_s = traffic_most(t->across_busy_s, level->latency_busy_s);
+        t->across_message_s = traffic_most(t->across_message_s, level->message_s);
         for (int k = 0; k < g; k++) {
             double port = i == 1 ? INFINITY : level->port_Bps;
             double rails = level->flow_Bps * topo->groups.members[k];
-            t->out_Bps[k] = least(least(t->out_Bps[k], port), rails);
-            t->in_Bps[k] = least(least(t->in_Bps[k], port), rails);
-            t->flow_Bps[k] = least(t->flow_Bps[k], level->flow_Bps);
+            t->out_Bps[k] = traffic_least(traffic_least(t->out_Bps[k], port), rails);
+            t->in_Bps[k] = traffic_least(traffic_least(t->in_Bps[k], port), rails);
+            t->flow_Bps[k] = traffic_least(t->flow_Bps[k], level->flow_Bps);
         }
     }
     for (int k = 0; k < g; k++)
-        t->flow_Bps[k] = least(t->flow_Bps[k], least(t->out_Bps[k], t->in_Bps[k]));
+        t->flow_Bps[k] =
+            traffic_least(t->flow_Bps[k], traffic_least(t->out_Bps[k], t->in_Bps[k]));
 }
 
 static void flow(struct plan_traffic *t, enum plan_leg leg, int src, int dst, int64_t elems)
@@ -172,11 +173,12 @@ static void add_span(struct plan_traffic *t, struct plan_span *span, enum plan_s
         for (int k = 0; k < groups->count; k++) {
             double out = ring ? t->flow_Bps[k] : t->out_Bps[k];
             double in = ring ? t->flow_Bps[k] : t->in_Bps[k];
-            *port_s = most(*port_s, t->unit[t->first[PLAN_PORT_OUT] + k][leg] / out);
-            *port_s = most(*port_s, t->unit[t->first[PLAN_PORT_IN] + k][leg] / in);
+            *port_s = traffic_most(*port_s, t->unit[t->first[PLAN_PORT_OUT] + k][leg] / out);
+            *port_s = traffic_most(*port_s, t->unit[t->first[PLAN_PORT_IN] + k][leg] / in);
         }
         for (int r = 0; r < groups->ranks; r++)
-            *rank_s = most(*rank_s, t->unit[t->first[PLAN_RANK_FAST] + r][leg] / t->inside_Bps);
+            *rank_s = traffic_most(*rank_s,
+                                   t->unit[t->first[PLAN_RANK_FAST] + r][leg] / t->inside_Bps);
     }
     for (int i = 0; i < points; i++)
         for (int leg = 0; leg < PLAN_LEGS; leg++)
@@ -374,7 +376,7 @@ double plan_traffic_largest(const struct plan_traffic *t, enum plan_gauge gauge,
         double sum = 0;
         for (int k = 0; k < n; k++)
             sum += t->point[i][at[k] / PLAN_LEGS][at[k] % PLAN_LEGS] * weight[k];
-        top = most(top, sum);
+        top = traffic_most(top, sum);
     }
     return top;
 }

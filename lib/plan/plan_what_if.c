@@ -75,14 +75,14 @@ static struct winner winner_at(const struct probe *p, double v)
     return (struct winner){s.best, plan_search_level(&s)};
 }
 
-static int is_same(struct winner a, struct winner b)
+static int what_if_is_same(struct winner a, struct winner b)
 {
     return a.best == b.best && (a.best < 0 || a.level == b.level);
 }
 
 static int is_old(const struct probe *p, struct winner w)
 {
-    return is_same(w, (struct winner){p->asked->best, plan_search_level(p->asked)});
+    return what_if_is_same(w, (struct winner){p->asked->best, plan_search_level(p->asked)});
 }
 
 /*
@@ -97,7 +97,7 @@ static struct winner bisect(const struct probe *p, double same, struct winner no
     while (fabs(same - *other) > (slow ? 1e-9 * same : 1)) {
         double half = slow ? sqrt(same * *other) : floor((same + *other) / 2);
         struct winner there = winner_at(p, half);
-        if (want ? !is_same(there, *want) : is_old(p, there)) {
+        if (want ? !what_if_is_same(there, *want) : is_old(p, there)) {
             same = half;
             continue;
         }
@@ -131,7 +131,7 @@ static void find_change(const struct probe *p, int more, double start, struct pl
     first = bisect(p, same, last, NULL, &c->at);
     c->winner = first.best;
     c->level = first.level;
-    if (is_same(first, last))
+    if (what_if_is_same(first, last))
         return;
     c->then_at = other;
     bisect(p, c->at, last, &last, &c->then_at);
@@ -170,7 +170,7 @@ void plan_what_if(const struct plan_search *s, struct plan_changes *out)
     plan_search_drop(s, traffic);
 }
 
-static const char *value_text(enum plan_dial dial, double v, char text[32])
+static const char *what_if_value_text(enum plan_dial dial, double v, char text[32])
 {
     struct units u;
 
@@ -184,7 +184,7 @@ static const char *value_text(enum plan_dial dial, double v, char text[32])
     return text;
 }
 
-static const char *name_of(int index)
+static const char *what_if_name_of(int index)
 {
     return index >= 0 ? plan_strategy_name(plan_strategy_at(index)) : "nothing fits";
 }
@@ -194,10 +194,11 @@ static void put_winner(enum plan_dial dial, int more, int winner, int level, dou
 {
     char at[32];
 
-    fputs(name_of(winner), out);
+    fputs(what_if_name_of(winner), out);
     if (winner >= 0 && level >= 0)
         fprintf(out, " of level %d", level);
-    fprintf(out, " from %s %s%s", value_text(dial, from, at), more ? "up" : "down", end);
+    fprintf(out, " from %s %s%s", what_if_value_text(dial, from, at), more ? "up" : "down",
+            end);
 }
 
 static void put_change(enum plan_dial dial, int more, const struct plan_change *c, FILE *out)
@@ -215,12 +216,13 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
     }
     if (!c->found) {
         fprintf(out, "no change %s to %s\n", more ? "up" : "down",
-                value_text(dial, c->bound, at));
+                what_if_value_text(dial, c->bound, at));
         return;
     }
     int also = !isnan(c->then_at);
     /* One that wins for less than the digits show is left out. */
-    if (!also || strcmp(value_text(dial, c->at, at), value_text(dial, c->then_at, then)))
+    if (!also ||
+        strcmp(what_if_value_text(dial, c->at, at), what_if_value_text(dial, c->then_at, then)))
         put_winner(dial, more, c->winner, c->level, c->at, also ? ", " : "\n", out);
     if (also)
         put_winner(dial, more, c->then_winner, c->then_level, c->then_at, "\n", out);
@@ -231,9 +233,9 @@ void plan_what_if_print(const struct plan_search *s, const struct plan_changes *
     char slow[32], memory[32];
 
     plan_list_title(s, out);
-    fprintf(out, "%s at a slow tier of %s, accum %d, %s memory\n", name_of(s->best),
-            value_text(PLAN_DIAL_SLOW, w->now[0], slow), s->at.accum,
-            value_text(PLAN_DIAL_MEMORY, w->now[2], memory));
+    fprintf(out, "%s at a slow tier of %s, accum %d, %s memory\n", what_if_name_of(s->best),
+            what_if_value_text(PLAN_DIAL_SLOW, w->now[0], slow), s->at.accum,
+            what_if_value_text(PLAN_DIAL_MEMORY, w->now[2], memory));
     for (int dial = 0; dial < PLAN_DIALS; dial++)
         for (int more = 0; more < 2; more++)
             put_change((enum plan_dial)dial, more, &w->of[dial][more], out);

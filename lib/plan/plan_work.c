@@ -93,7 +93,7 @@ static double update_s(const struct plan_cost *b, int span)
     return flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes);
 }
 
-static void work_of(const struct plan_cost *b, int visit, int span, struct plan_work *out)
+static void plan_work_of(const struct plan_cost *b, int visit, int span, struct plan_work *out)
 {
     const struct plan_case *c = b->at;
     const struct plan_span *at = &b->traffic->span[span];
@@ -165,7 +165,7 @@ void plan_works_of(const struct plan_cost *b, struct plan_work *out)
         if (alike)
             out[v] = out[v - 1];
         else
-            work_of(b, v, t->span_of[v], &out[v]);
+            plan_work_of(b, v, t->span_of[v], &out[v]);
     }
     for (int v = 0; v < t->visits; v++) {
         int kept = v >= t->visits - b->at->keep; /* its backward finds what its forward had */

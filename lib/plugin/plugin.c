@@ -54,7 +54,7 @@ static struct {
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The last records, and that the process ended in good order. */
-static __attribute__((destructor)) void end(void)
+static __attribute__((destructor)) void plugin_end(void)
 {
     if (all.process != getpid()) /* there the lock may be of a thread that is not */
         return;
@@ -64,7 +64,7 @@ static __attribute__((destructor)) void end(void)
     pthread_mutex_unlock(&all.lock);
 }
 
-static void open_meter(const struct meter_run *run)
+static void plugin_open_meter(const struct meter_run *run)
 {
     const char *dir = getenv("PARO_METER");
     struct err err;
@@ -79,8 +79,8 @@ static void open_meter(const struct meter_run *run)
 }
 
 /* A second rank of a communicator in the process has no records: they would be one process. */
-static int init5(void **context, uint64_t id, int *mask, const char *name, int hosts, int ranks,
-                 int rank, void (*log)(void))
+static int plugin_init5(void **context, uint64_t id, int *mask, const char *name, int hosts,
+                        int ranks, int rank, void (*log)(void))
 {
     const struct meter_run run = {id, rank, ranks};
 
@@ -88,7 +88,7 @@ static int init5(void **context, uint64_t id, int *mask, const char *name, int h
     *context = NULL;
     pthread_mutex_lock(&all.lock);
     if (!all.tried)
-        open_meter(&run);
+        plugin_open_meter(&run);
     struct plugin_comm *c = all.comms;
     while (c && c->metered.id != id)
         c = c->next;
@@ -104,13 +104,13 @@ static int init5(void **context, uint64_t id, int *mask, const char *name, int h
     return PLUGIN_OK;
 }
 
-static int init4(void **context, int *mask, const char *name, uint64_t id, int hosts, int ranks,
-                 int rank, void (*log)(void))
+static int plugin_init4(void **context, int *mask, const char *name, uint64_t id, int hosts,
+                        int ranks, int rank, void (*log)(void))
 {
-    return init5(context, id, mask, name, hosts, ranks, rank, log);
+    return plugin_init5(context, id, mask, name, hosts, ranks, rank, log);
 }
 
-static int refuse(void **context, int *mask)
+static int plugin_refuse(void **context, int *mask)
 {
     (void)mask;
     *context = NULL;
@@ -121,7 +121,7 @@ static int refuse(void **context, int *mask)
 }
 
 /* NCCL says nothing of the end of what was under way on a communicator that is aborted. */
-static int finalize(void *context)
+static int plugin_finalize(void *context)
 {
     pthread_mutex_lock(&all.lock);
     for (int i = 0; context && i < METER_RECORDS; i++) {
@@ -230,9 +230,9 @@ static int record_state(void *handle, int state, const uint64_t *args)
 #define PROFILER(version, init)                                                                \
     EXPORT extern const struct plugin_profiler ncclProfiler_v##version;                        \
     const struct plugin_profiler ncclProfiler_v##version = {                                   \
-        "paro", (void (*)(void))init, start_event, stop_event, record_state, finalize}
-PROFILER(5, init5);
-PROFILER(4, init4);
-PROFILER(3, refuse);
-PROFILER(2, refuse);
-PROFILER(1, refuse);
+        "paro", (void (*)(void))init, start_event, stop_event, record_state, plugin_finalize}
+PROFILER(5, plugin_init5);
+PROFILER(4, plugin_init4);
+PROFILER(3, plugin_refuse);
+PROFILER(2, plugin_refuse);
+PROFILER(1, plugin_refuse);

@@ -37,20 +37,20 @@ static int open_table(void **context, size_t ranks, size_t hosts)
     return PLUGIN_OK;
 }
 
-static int init5(void **context, uint64_t id, size_t ranks, size_t hosts, void (*log)(void),
-                 void *domains, void *constants)
+static int tuner_init5(void **context, uint64_t id, size_t ranks, size_t hosts,
+                       void (*log)(void), void *domains, void *constants)
 {
     (void)id, (void)log, (void)domains, (void)constants;
     return open_table(context, ranks, hosts);
 }
 
-static int init4(size_t ranks, size_t hosts, void (*log)(void), void **context)
+static int tuner_init4(size_t ranks, size_t hosts, void (*log)(void), void **context)
 {
     (void)log;
     return open_table(context, ranks, hosts);
 }
 
-static int refuse(size_t ranks, size_t hosts, void (*log)(void), void **context)
+static int tuner_refuse(size_t ranks, size_t hosts, void (*log)(void), void **context)
 {
     (void)ranks, (void)hosts, (void)log;
     *context = NULL;
@@ -66,8 +66,8 @@ static const int nccl_algo[SCHEDULE_ALGOS] = {
     [SCHEDULE_BRUCK] = 1 + NCCL_PAT,           [SCHEDULE_TWO_LEVEL_DOUBLING] = 1 + NCCL_PAT,
     [SCHEDULE_TWO_LEVEL_BRUCK] = 1 + NCCL_PAT};
 
-static int choose(void *context, int func, size_t bytes, int ops, float *costs, int algos,
-                  int protos, int registered, int *channels)
+static int tuner_choose(void *context, int func, size_t bytes, int ops, float *costs, int algos,
+                        int protos, int registered, int *channels)
 {
     static const unsigned phases[] = {SCHEDULE_BROADCAST, 0, SCHEDULE_ALL_GATHER,
                                       SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE};
@@ -87,7 +87,7 @@ static int choose(void *context, int func, size_t bytes, int ops, float *costs, 
     return PLUGIN_OK;
 }
 
-static int finalize(void *context)
+static int tuner_finalize(void *context)
 {
     (void)context;
     return PLUGIN_OK;
@@ -96,8 +96,8 @@ static int finalize(void *context)
 #define TUNER(version, init)                                                                   \
     EXPORT extern const struct plugin_tuner ncclTunerPlugin_v##version;                        \
     const struct plugin_tuner ncclTunerPlugin_v##version = {"paro", (void (*)(void))init,      \
-                                                            choose, finalize}
-TUNER(5, init5);
-TUNER(4, init4);
-TUNER(3, refuse);
-TUNER(2, refuse);
+                                                            tuner_choose, tuner_finalize}
+TUNER(5, tuner_init5);
+TUNER(4, tuner_init4);
+TUNER(3, tuner_refuse);
+TUNER(2, tuner_refuse);

@@ -37,7 +37,7 @@ void plugin_debug(const char *fmt, ...)
     fprintf(stderr, "paro-nccl: %s\n", line); /* one call, one line: ranks share it */
 }
 
-static void read_all(void)
+static void tuning_read_all(void)
 {
     const char *tuning = getenv("PARO_TUNING"), *topo = getenv("PARO_TOPO");
     const struct pick_query query = {
@@ -76,7 +76,7 @@ static void read_all(void)
 
 const struct pick_table *plugin_table(const char **why)
 {
-    pthread_once(&known.once, read_all);
+    pthread_once(&known.once, tuning_read_all);
     *why = known.why;
     return known.there ? &known.table : NULL;
 }

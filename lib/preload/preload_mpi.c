@@ -46,7 +46,7 @@ int preload_mpi_pass(const struct preload_mpi_call *c)
     }
 }
 
-static int ask(const struct preload_mpi_call *c)
+static int mpi_handle_call(const struct preload_mpi_call *c)
 {
     static const enum meter_op op[PRELOAD_FORMS] = {
         [PRELOAD_ALLGATHER] = METER_ALL_GATHER,
@@ -81,75 +81,75 @@ static int ask(const struct preload_mpi_call *c)
 EXPORT int MPI_Allgather(const void *in, int in_count, MPI_Datatype in_type, void *out,
                          int count, MPI_Datatype type, MPI_Comm comm)
 {
-    return ask(&(struct preload_mpi_call){.form = PRELOAD_ALLGATHER,
-                                          .in = in,
-                                          .in_count = in_count,
-                                          .in_type = in_type,
-                                          .out = out,
-                                          .count = count,
-                                          .type = type,
-                                          .comm = comm});
+    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_ALLGATHER,
+                                                      .in = in,
+                                                      .in_count = in_count,
+                                                      .in_type = in_type,
+                                                      .out = out,
+                                                      .count = count,
+                                                      .type = type,
+                                                      .comm = comm});
 }
 
 EXPORT int MPI_Allgatherv(const void *in, int in_count, MPI_Datatype in_type, void *out,
                           const int *counts, const int *displs, MPI_Datatype type,
                           MPI_Comm comm)
 {
-    return ask(&(struct preload_mpi_call){.form = PRELOAD_ALLGATHERV,
-                                          .in = in,
-                                          .in_count = in_count,
-                                          .in_type = in_type,
-                                          .out = out,
-                                          .counts = counts,
-                                          .displs = displs,
-                                          .type = type,
-                                          .comm = comm});
+    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_ALLGATHERV,
+                                                      .in = in,
+                                                      .in_count = in_count,
+                                                      .in_type = in_type,
+                                                      .out = out,
+                                                      .counts = counts,
+                                                      .displs = displs,
+                                                      .type = type,
+                                                      .comm = comm});
 }
 
 EXPORT int MPI_Reduce_scatter(const void *in, void *out, const int *counts, MPI_Datatype type,
                               MPI_Op op, MPI_Comm comm)
 {
-    return ask(&(struct preload_mpi_call){.form = PRELOAD_REDUCE_SCATTER,
-                                          .in = in,
-                                          .out = out,
-                                          .counts = counts,
-                                          .type = type,
-                                          .op = op,
-                                          .comm = comm});
+    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_REDUCE_SCATTER,
+                                                      .in = in,
+                                                      .out = out,
+                                                      .counts = counts,
+                                                      .type = type,
+                                                      .op = op,
+                                                      .comm = comm});
 }
 
 EXPORT int MPI_Reduce_scatter_block(const void *in, void *out, int count, MPI_Datatype type,
                                     MPI_Op op, MPI_Comm comm)
 {
-    return ask(&(struct preload_mpi_call){.form = PRELOAD_REDUCE_SCATTER_BLOCK,
-                                          .in = in,
-                                          .out = out,
-                                          .count = count,
-                                          .type = type,
-                                          .op = op,
-                                          .comm = comm});
+    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_REDUCE_SCATTER_BLOCK,
+                                                      .in = in,
+                                                      .out = out,
+                                                      .count = count,
+                                                      .type = type,
+                                                      .op = op,
+                                                      .comm = comm});
 }
 
 EXPORT int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm)
 {
-    return ask(&(struct preload_mpi_call){.form = PRELOAD_ALLREDUCE,
-                                          .in = in,
-                                          .out = out,
-                                          .count = count,
-                                          .type = type,
-                                          .op = op,
-                                          .comm = comm});
+    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_ALLREDUCE,
+                                                      .in = in,
+                                                      .out = out,
+                                                      .count = count,
+                                                      .type = type,
+                                                      .op = op,
+                                                      .comm = comm});
 }
 
 EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    return ask(&(struct preload_mpi_call){.form = PRELOAD_BCAST,
-                                          .out = buffer,
-                                          .count = count,
-                                          .type = type,
-                                          .root = root,
-                                          .comm = comm});
+    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_BCAST,
+                                                      .out = buffer,
+                                                      .count = count,
+                                                      .type = type,
+                                                      .root = root,
+                                                      .comm = comm});
 }
 
 /* For calls that are only metered: bytes of a rank's block times the ranks, as far as one rank
@@ -198,7 +198,7 @@ EXPORT int MPI_Reduce(const void *in, void *out, int count, MPI_Datatype type, M
 }
 
 /* Deleted first of all that MPI_Finalize does, in whatever language it is called. */
-static int end(MPI_Comm comm, int key, void *value, void *extra)
+static int mpi_end(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)value, (void)extra;
     preload.ready = 0;
@@ -213,7 +213,7 @@ static int end(MPI_Comm comm, int key, void *value, void *extra)
 }
 
 /* Collective over MPI_COMM_WORLD: all ranks take rank 0's settings. */
-static void begin(void)
+static void mpi_begin(void)
 {
     int rank = 0, ranks = 1, off = 0, key = MPI_KEYVAL_INVALID;
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", built[64];
@@ -245,7 +245,7 @@ static void begin(void)
     if (off && !preload.settings.tracing && !preload.meters)
         return;
     preload_mpi_comm_begin(&preload.settings);
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end, &key, NULL);
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpi_end, &key, NULL);
     PMPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
     PMPI_Comm_free_keyval(&key);
     if (preload.settings.tracing && rank == 0)
@@ -258,7 +258,7 @@ EXPORT int MPI_Init(int *argc, char ***argv)
     int rc = PMPI_Init(argc, argv);
 
     if (rc == MPI_SUCCESS)
-        begin();
+        mpi_begin();
     return rc;
 }
 
@@ -267,6 +267,6 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
     int rc = PMPI_Init_thread(argc, argv, required, provided);
 
     if (rc == MPI_SUCCESS)
-        begin();
+        mpi_begin();
     return rc;
 }

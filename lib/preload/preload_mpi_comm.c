@@ -52,7 +52,7 @@ static struct {
     int key, packs;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .key = MPI_KEYVAL_INVALID};
 
-static void drop(struct preload_mpi_comm *m, int at)
+static void mpi_comm_drop(struct preload_mpi_comm *m, int at)
 {
     m->bytes -= m->plan[at]->bytes;
     preload_mpi_plan_free(m->plan[at]);
@@ -64,11 +64,11 @@ static void drop_plans(struct preload_mpi_comm *m, const struct preload_mpi_clas
 {
     for (int i = m->plans; i-- > 0;)
         if (!of || m->plan[i]->class == of)
-            drop(m, i);
+            mpi_comm_drop(m, i);
 }
 
 /* Releases MPI's objects and the memory of a communicator. */
-static void release(struct preload_mpi_comm *m, int in_end)
+static void mpi_comm_release(struct preload_mpi_comm *m, int in_end)
 {
     drop_plans(m, NULL);
     paro_fabric_release(&m->fabric);
@@ -80,7 +80,7 @@ static void release(struct preload_mpi_comm *m, int in_end)
     m->world = NULL;
 }
 
-static int forget(MPI_Comm comm, int key, void *value, void *extra)
+static int mpi_comm_forget(MPI_Comm comm, int key, void *value, void *extra)
 {
     struct preload_mpi_comm *m = value, **at = &all.first;
 
@@ -91,7 +91,7 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra)
     if (*at)
         *at = m->next;
     pthread_mutex_unlock(&all.lock);
-    release(m, 0);
+    mpi_comm_release(m, 0);
     mem_free(m->each);
     mem_free(m);
     return MPI_SUCCESS;
@@ -101,18 +101,18 @@ int preload_mpi_comm_begin(const struct preload_mpi_settings *s)
 {
     all.settings = s;
     all.packs = dlsym(RTLD_DEFAULT, "cuPointerGetAttribute") != NULL;
-    return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &all.key, NULL);
+    return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpi_comm_forget, &all.key, NULL);
 }
 
 void preload_mpi_comm_end(void)
 {
     pthread_mutex_lock(&all.lock);
     for (struct preload_mpi_comm *m = all.first; m; m = m->next)
-        release(m, 1);
+        mpi_comm_release(m, 1);
     pthread_mutex_unlock(&all.lock);
 }
 
-static struct preload_mpi_comm *comm_of(MPI_Comm comm, int ranks)
+static struct preload_mpi_comm *mpi_comm_of(MPI_Comm comm, int ranks)
 {
     struct preload_mpi_comm *m = NULL;
     int there = 0;
@@ -165,7 +165,7 @@ static int open_world(struct preload_mpi_comm *m, MPI_Comm comm, struct err *err
     return rc;
 }
 
-static enum preload_mpi_why open_fabric(struct preload_mpi_comm *m, MPI_Comm comm)
+static enum preload_mpi_why mpi_comm_open_fabric(struct preload_mpi_comm *m, MPI_Comm comm)
 {
     const struct preload_mpi_settings *s = all.settings;
     struct paro_fabric_settings settings = {.topology = *s->topo ? s->topo : NULL,
@@ -202,7 +202,7 @@ static int was_seen(struct preload_mpi_comm *m, uint64_t hash)
 }
 
 /* Room for one more of so many bytes: 0, or -1. */
-static int make_space(struct preload_mpi_comm *m, int64_t bytes)
+static int mpi_comm_make_space(struct preload_mpi_comm *m, int64_t bytes)
 {
     int always = all.settings->mode == PRELOAD_ALWAYS;
 
@@ -215,18 +215,20 @@ static int make_space(struct preload_mpi_comm *m, int64_t bytes)
                 oldest = i;
         if (!always && m->clock - m->plan[oldest]->used <= AGE)
             return -1;
-        drop(m, oldest);
+        mpi_comm_drop(m, oldest);
     }
     return 0;
 }
 
-static enum preload_mpi_why make(struct preload_mpi_comm *m, const struct preload_mpi_call *c,
-                                 const struct preload_mpi_shape *s,
-                                 struct preload_mpi_class *class, struct preload_mpi_plan **out)
+static enum preload_mpi_why mpi_comm_make(struct preload_mpi_comm *m,
+                                          const struct preload_mpi_call *c,
+                                          const struct preload_mpi_shape *s,
+                                          struct preload_mpi_class *class,
+                                          struct preload_mpi_plan **out)
 {
     struct err err = {0};
 
-    if (make_space(m, preload_mpi_plan_bytes(s, m->ranks)))
+    if (mpi_comm_make_space(m, preload_mpi_plan_bytes(s, m->ranks)))
         return PRELOAD_FULL;
     int tries = preload_mpi_class_tries(class, s->mark);
     if (tries)
@@ -285,18 +287,18 @@ static enum preload_mpi_why decide(struct preload_mpi_comm *m, const struct prel
     if (*out || (why != PRELOAD_OURS && why != PRELOAD_TRIAL))
         return why;
     if (!m->opened)
-        m->passes = open_fabric(m, c->comm);
+        m->passes = mpi_comm_open_fabric(m, c->comm);
     if (m->passes != PRELOAD_OURS) {
-        release(m, 0);
+        mpi_comm_release(m, 0);
         return m->passes;
     }
     *fresh = 1;
-    return make(m, c, s, class, out);
+    return mpi_comm_make(m, c, s, class, out);
 }
 
 /* The verdict rests on the slowest rank's times, which all ranks have. */
-static void settle(struct preload_mpi_comm *m, struct preload_mpi_class *class,
-                   struct preload_mpi_result *result)
+static void mpi_comm_decide(struct preload_mpi_comm *m, struct preload_mpi_class *class,
+                            struct preload_mpi_result *result)
 {
     PMPI_Allreduce(MPI_IN_PLACE, class->time_s, PRELOAD_TIMES, MPI_DOUBLE, MPI_MAX,
                    m->world->mpi->all);
@@ -309,7 +311,7 @@ static void settle(struct preload_mpi_comm *m, struct preload_mpi_class *class,
 int preload_mpi_comm_call(const struct preload_mpi_call *c, int ranks,
                           struct preload_mpi_result *result)
 {
-    struct preload_mpi_comm *m = comm_of(c->comm, ranks);
+    struct preload_mpi_comm *m = mpi_comm_of(c->comm, ranks);
     struct preload_mpi_plan *plan = NULL;
     struct preload_mpi_shape s;
     int fresh = 0;
@@ -331,6 +333,6 @@ int preload_mpi_comm_call(const struct preload_mpi_call *c, int ranks,
     int rc = result->why == PRELOAD_OURS ? preload_mpi_plan_run(plan, c, all.packs)
                                          : preload_mpi_pass(c);
     if (timed && preload_mpi_class_note(plan->class, tick_now_s() - begun_s))
-        settle(m, plan->class, result);
+        mpi_comm_decide(m, plan->class, result);
     return rc;
 }

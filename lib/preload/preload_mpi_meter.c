@@ -21,7 +21,7 @@ static struct {
     struct meter_seen seen; /* under the lock */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .key = MPI_KEYVAL_INVALID};
 
-static int forget(MPI_Comm comm, int key, void *value, void *extra)
+static int mpi_meter_forget(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)extra;
     mem_free(value);
@@ -37,7 +37,7 @@ void preload_mpi_meter_close(void)
     all.seen = (struct meter_seen){0};
 }
 
-static struct meter_comm *comm_of(MPI_Comm comm)
+static struct meter_comm *mpi_meter_comm_of(MPI_Comm comm)
 {
     struct meter_comm *c = NULL;
     int there = 0, inter = 0;
@@ -69,15 +69,15 @@ int preload_mpi_meter_open(const struct meter_run *run, struct err *err)
         return 0;
     if (meter_open(&all.meter, dir, "mpi", run, err))
         return -1;
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &all.key, NULL);
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mpi_meter_forget, &all.key, NULL);
     all.run = run->id;
-    (void)comm_of(MPI_COMM_WORLD);
+    (void)mpi_meter_comm_of(MPI_COMM_WORLD);
     return 1;
 }
 
 int64_t preload_mpi_meter_arrive(MPI_Comm comm, enum meter_op op, int64_t bytes)
 {
-    struct meter_comm *c = all.meter ? comm_of(comm) : NULL;
+    struct meter_comm *c = all.meter ? mpi_meter_comm_of(comm) : NULL;
 
     return c ? meter_arrive(all.meter, c, ++c->calls, op, bytes) : 0;
 }

@@ -31,24 +31,27 @@ static int is_set(const char *name)
     return *v && strcmp(v, "0") != 0;
 }
 
-static void refuse(struct preload_mpi_settings *s, const char *name, const char *why)
+static void mpi_settings_refuse(struct preload_mpi_settings *s, const char *name,
+                                const char *why)
 {
     s->off = 1;
     snprintf(s->why, sizeof s->why, "%s: %.200s", name, why);
 }
 
-static void read_bytes(struct preload_mpi_settings *s, const char *name, int64_t *out)
+static void mpi_settings_read_bytes(struct preload_mpi_settings *s, const char *name,
+                                    int64_t *out)
 {
     struct err err = {0};
 
     if (*word(name) && num_bytes(word(name), 0, INT64_C(1) << 50, out, &err))
-        refuse(s, name, err.text);
+        mpi_settings_refuse(s, name, err.text);
 }
 
-static void read_text(struct preload_mpi_settings *s, const char *name, char *to, size_t space)
+static void mpi_settings_read_text(struct preload_mpi_settings *s, const char *name, char *to,
+                                   size_t space)
 {
     if (strlen(word(name)) >= space)
-        refuse(s, name, "longer than a file's name may be here");
+        mpi_settings_refuse(s, name, "longer than a file's name may be here");
     else
         memcpy(to, word(name), strlen(word(name)) + 1);
 }
@@ -64,16 +67,16 @@ void preload_mpi_settings_read(struct preload_mpi_settings *s)
     while (*v && i < PRELOAD_MODES && strcmp(v, preload_mpi_modes[i]) != 0)
         i++;
     if (i == PRELOAD_MODES)
-        refuse(s, "PARO_MPI_MODE", "expected measure, always or never");
+        mpi_settings_refuse(s, "PARO_MPI_MODE", "expected measure, always or never");
     else
         s->mode = i;
-    read_bytes(s, "PARO_MPI_MIN_BYTES", &s->min_bytes);
-    read_bytes(s, "PARO_MPI_MEMORY", &s->memory_bytes);
-    read_text(s, "PARO_TOPO", s->topo, sizeof s->topo);
-    read_text(s, "PARO_TUNING", s->tuning, sizeof s->tuning);
+    mpi_settings_read_bytes(s, "PARO_MPI_MIN_BYTES", &s->min_bytes);
+    mpi_settings_read_bytes(s, "PARO_MPI_MEMORY", &s->memory_bytes);
+    mpi_settings_read_text(s, "PARO_TOPO", s->topo, sizeof s->topo);
+    mpi_settings_read_text(s, "PARO_TUNING", s->tuning, sizeof s->tuning);
     s->tracing = is_set("PARO_MPI_TRACE");
     if (s->tracing && strcmp(word("PARO_MPI_TRACE"), "1") != 0)
-        read_text(s, "PARO_MPI_TRACE", s->trace, sizeof s->trace);
+        mpi_settings_read_text(s, "PARO_MPI_TRACE", s->trace, sizeof s->trace);
     if (is_set("PARO_DISABLE"))
-        refuse(s, "PARO_DISABLE", "set");
+        mpi_settings_refuse(s, "PARO_DISABLE", "set");
 }

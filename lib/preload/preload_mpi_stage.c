@@ -78,7 +78,7 @@ int64_t preload_mpi_size(const struct preload_mpi_call *c, int *ranks,
 }
 
 /* By whole numbers: it is asked in every call. */
-static void hash(struct preload_mpi_shape *s, int ranks)
+static void mpi_stage_hash(struct preload_mpi_shape *s, int ranks)
 {
     uint64_t h = fnv_mix(FNV_BASIS, s->phases);
 
@@ -91,8 +91,8 @@ static void hash(struct preload_mpi_shape *s, int ranks)
 }
 
 /* Elements of each block, and whether all are alike. */
-static void cut(const struct preload_mpi_call *c, int ranks, int64_t scale, int64_t *each,
-                struct preload_mpi_shape *s)
+static void mpi_stage_cut(const struct preload_mpi_call *c, int ranks, int64_t scale,
+                          int64_t *each, struct preload_mpi_shape *s)
 {
     int same = 1;
 
@@ -142,19 +142,19 @@ enum preload_mpi_why preload_mpi_shape(const struct preload_mpi_call *c, int ran
         s.elem_bytes = combine.elem_bytes;
     }
     if (is_blocks(c))
-        cut(c, ranks, scale, each, &s);
+        mpi_stage_cut(c, ranks, scale, each, &s);
     else
         s.elems = c->count * scale;
     /* An int counts what MPI_Pack makes; and more than that is no matter of microseconds. */
     if (copies && is_large(c, &s, ranks, each))
         return PRELOAD_LARGE;
-    hash(&s, ranks);
+    mpi_stage_hash(&s, ranks);
     *out = s;
     return PRELOAD_OURS;
 }
 
 /* The type as it lies: its bytes in a row are its data. */
-static int is_plain(MPI_Datatype type, int64_t bytes, MPI_Aint extent)
+static int mpi_stage_is_plain(MPI_Datatype type, int64_t bytes, MPI_Aint extent)
 {
     int ints, addresses, types, combiner = 0;
 
@@ -164,8 +164,8 @@ static int is_plain(MPI_Datatype type, int64_t bytes, MPI_Aint extent)
 }
 
 /* `count` elements between the program's memory and ours, where they may lie already. */
-static int copy(const struct preload_mpi_ends *e, int out, char *theirs, char *ours,
-                int64_t count, MPI_Datatype type)
+static int mpi_stage_copy(const struct preload_mpi_ends *e, int out, char *theirs, char *ours,
+                          int64_t count, MPI_Datatype type)
 {
     MPI_Aint low = 0, extent = 0;
     MPI_Count size = 0;
@@ -174,7 +174,7 @@ static int copy(const struct preload_mpi_ends *e, int out, char *theirs, char *o
     if (count == 0 || size == 0 || rc != MPI_SUCCESS)
         return rc;
     PMPI_Type_get_extent(type, &low, &extent);
-    if (!e->packs && is_plain(type, size, extent)) {
+    if (!e->packs && mpi_stage_is_plain(type, size, extent)) {
         if (theirs != ours)
             memcpy(out ? theirs : ours, out ? ours : theirs, (size_t)(count * size));
         return MPI_SUCCESS;
@@ -190,7 +190,7 @@ static int copy(const struct preload_mpi_ends *e, int out, char *theirs, char *o
 }
 
 /* Where rank's block of an all-gather is in the program's buffer, in elements. */
-static int64_t block_at(const struct preload_mpi_call *c, int rank)
+static int64_t mpi_stage_block_at(const struct preload_mpi_call *c, int rank)
 {
     return c->displs ? c->displs[rank] : (int64_t)rank * c->count;
 }
@@ -200,12 +200,12 @@ static int block_count(const struct preload_mpi_call *c, int rank)
     return c->counts ? c->counts[rank] : c->count;
 }
 
-static char *block_of(const struct preload_mpi_call *c, int rank)
+static char *mpi_stage_block_of(const struct preload_mpi_call *c, int rank)
 {
     MPI_Aint low, extent = 0;
 
     PMPI_Type_get_extent(c->type, &low, &extent);
-    return (char *)c->out + block_at(c, rank) * extent;
+    return (char *)c->out + mpi_stage_block_at(c, rank) * extent;
 }
 
 int preload_mpi_stage_in(const struct preload_mpi_call *c, const struct preload_mpi_ends *e)
@@ -217,16 +217,18 @@ int preload_mpi_stage_in(const struct preload_mpi_call *c, const struct preload_
         MPI_Count given = 0, size = 0;
 
         if (c->in == MPI_IN_PLACE)
-            return copy(e, 0, block_of(c, e->rank), e->in, block_count(c, e->rank), c->type);
+            return mpi_stage_copy(e, 0, mpi_stage_block_of(c, e->rank), e->in,
+                                  block_count(c, e->rank), c->type);
         PMPI_Type_size_x(c->in_type, &given);
         PMPI_Type_size_x(c->type, &size);
         if (c->in_count * given > block_count(c, e->rank) * size)
             return MPI_ERR_TRUNCATE;
-        return copy(e, 0, (char *)(uintptr_t)c->in, e->in, c->in_count, c->in_type);
+        return mpi_stage_copy(e, 0, (char *)(uintptr_t)c->in, e->in, c->in_count, c->in_type);
     }
     if (c->form == PRELOAD_BCAST)
-        return e->rank == c->root ? copy(e, 0, c->out, e->in, c->count, c->type) : MPI_SUCCESS;
-    return copy(e, 0, (char *)(uintptr_t)from, e->in, count_of(c, e->ranks), c->type);
+        return e->rank == c->root ? mpi_stage_copy(e, 0, c->out, e->in, c->count, c->type)
+                                  : MPI_SUCCESS;
+    return mpi_stage_copy(e, 0, (char *)(uintptr_t)from, e->in, count_of(c, e->ranks), c->type);
 }
 
 int preload_mpi_stage_out(const struct preload_mpi_call *c, const struct preload_mpi_ends *e)
@@ -240,17 +242,19 @@ int preload_mpi_stage_out(const struct preload_mpi_call *c, const struct preload
         PMPI_Type_size_x(c->type, &size);
         for (int r = 0, next; r < e->ranks && rc == MPI_SUCCESS; r = next) {
             int64_t count = block_count(c, r);
-            for (next = r + 1; next < e->ranks && block_at(c, next) == block_at(c, r) + count;
+            for (next = r + 1; next < e->ranks &&
+                               mpi_stage_block_at(c, next) == mpi_stage_block_at(c, r) + count;
                  next++)
                 count += block_count(c, next);
-            rc = copy(e, 1, block_of(c, r), at, count, c->type);
+            rc = mpi_stage_copy(e, 1, mpi_stage_block_of(c, r), at, count, c->type);
             at += count * size;
         }
         return rc;
     }
     if (c->form == PRELOAD_BCAST && e->rank == c->root)
         return MPI_SUCCESS;
-    return copy(e, 1, c->out, e->out, has_counts(c) ? c->counts[e->rank] : c->count, c->type);
+    return mpi_stage_copy(e, 1, c->out, e->out, has_counts(c) ? c->counts[e->rank] : c->count,
+                          c->type);
 }
 
 static int lies_plain(MPI_Datatype type)
@@ -260,7 +264,7 @@ static int lies_plain(MPI_Datatype type)
 
     return PMPI_Type_size_x(type, &size) == MPI_SUCCESS &&
            PMPI_Type_get_extent(type, &low, &extent) == MPI_SUCCESS &&
-           is_plain(type, size, extent);
+           mpi_stage_is_plain(type, size, extent);
 }
 
 /* Whether all blocks of an all-gather lie one behind the other. */
@@ -268,7 +272,8 @@ static int lies_dense(const struct preload_mpi_call *c, int ranks)
 {
     int r = 1;
 
-    while (r < ranks && block_at(c, r) == block_at(c, r - 1) + block_count(c, r - 1))
+    while (r < ranks &&
+           mpi_stage_block_at(c, r) == mpi_stage_block_at(c, r - 1) + block_count(c, r - 1))
         r++;
     return r == ranks;
 }
@@ -281,7 +286,7 @@ void preload_mpi_stage_place(const struct preload_mpi_call *c, struct preload_mp
         MPI_Count given = 0, size = 0;
 
         if (in_place && lies_plain(c->type)) {
-            e->in = block_of(c, e->rank);
+            e->in = mpi_stage_block_of(c, e->rank);
         } else if (!in_place && lies_plain(c->in_type)) {
             PMPI_Type_size_x(c->in_type, &given);
             PMPI_Type_size_x(c->type, &size);
@@ -289,7 +294,7 @@ void preload_mpi_stage_place(const struct preload_mpi_call *c, struct preload_mp
                 e->in = (void *)(uintptr_t)c->in;
         }
         if (lies_plain(c->type) && lies_dense(c, e->ranks))
-            e->out = block_of(c, 0);
+            e->out = mpi_stage_block_of(c, 0);
         return;
     }
     if (!lies_plain(c->type))

@@ -90,7 +90,7 @@ void preload_mpi_trace_note(struct preload_mpi_trace *t, enum preload_mpi_form f
     pthread_mutex_unlock(&t->lock);
 }
 
-static void print_cell(const char *form, int size, const struct cell *c, FILE *out)
+static void mpi_trace_print_cell(const char *form, int size, const struct cell *c, FILE *out)
 {
     struct units a, b;
 
@@ -128,7 +128,7 @@ void preload_mpi_trace_print(struct preload_mpi_trace *t, const struct preload_m
     for (int f = 0; f < PRELOAD_FORMS; f++)
         for (int i = 0; i < SIZES; i++)
             if (t->cell[f][i])
-                print_cell(forms[f], i, t->cell[f][i], out);
+                mpi_trace_print_cell(forms[f], i, t->cell[f][i], out);
     fclose(out);
     FILE *to = *s->trace ? fopen(s->trace, "ae") : stderr;
     if (to)

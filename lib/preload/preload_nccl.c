@@ -64,7 +64,7 @@ int preload_own(int own)
 }
 
 /* The next one behind us; what a program has opened for itself is not found so. */
-static void find(const char *name, void *out)
+static void nccl_find(const char *name, void *out)
 {
     void *p = dlsym(RTLD_NEXT, name), *library = NULL;
 
@@ -75,19 +75,19 @@ static void find(const char *name, void *out)
 
 static void find_all(void)
 {
-    find("ncclAllGather", &preload.real.all_gather);
-    find("ncclReduceScatter", &preload.real.reduce_scatter);
-    find("ncclAllReduce", &preload.real.all_reduce);
-    find("ncclCommInitRank", &preload.real.init);
-    find("ncclCommInitRankConfig", &preload.real.init_config);
-    find("ncclCommSplit", &preload.real.split);
-    find("ncclCommFinalize", &preload.real.finalize);
-    find("ncclCommDestroy", &preload.real.destroy);
-    find("ncclCommAbort", &preload.real.abort);
-    find("ncclCommRevoke", &preload.real.revoke);
-    find("ncclGroupStart", &preload.real.group_start);
-    find("ncclGroupEnd", &preload.real.group_end);
-    find("ncclGroupSimulateEnd", &preload.real.simulate_end);
+    nccl_find("ncclAllGather", &preload.real.all_gather);
+    nccl_find("ncclReduceScatter", &preload.real.reduce_scatter);
+    nccl_find("ncclAllReduce", &preload.real.all_reduce);
+    nccl_find("ncclCommInitRank", &preload.real.init);
+    nccl_find("ncclCommInitRankConfig", &preload.real.init_config);
+    nccl_find("ncclCommSplit", &preload.real.split);
+    nccl_find("ncclCommFinalize", &preload.real.finalize);
+    nccl_find("ncclCommDestroy", &preload.real.destroy);
+    nccl_find("ncclCommAbort", &preload.real.abort);
+    nccl_find("ncclCommRevoke", &preload.real.revoke);
+    nccl_find("ncclGroupStart", &preload.real.group_start);
+    nccl_find("ncclGroupEnd", &preload.real.group_end);
+    nccl_find("ncclGroupSimulateEnd", &preload.real.simulate_end);
 }
 
 static const struct preload_real *real(void)
@@ -97,7 +97,7 @@ static const struct preload_real *real(void)
 }
 
 /* Until preload_comm_leave it stays. */
-static struct preload_comm *enter(ncclComm_t comm)
+static struct preload_comm *nccl_enter(ncclComm_t comm)
 {
     struct preload_comm *c = NULL;
 
@@ -110,7 +110,7 @@ static struct preload_comm *enter(ncclComm_t comm)
     return c;
 }
 
-static void keep(ncclComm_t comm, struct preload_comm *ours)
+static void nccl_keep(ncclComm_t comm, struct preload_comm *ours)
 {
     struct entry *e = mem_new(1, sizeof *e);
 
@@ -120,7 +120,7 @@ static void keep(ncclComm_t comm, struct preload_comm *ours)
     pthread_mutex_unlock(&preload.lock);
 }
 
-static struct preload_comm *take(ncclComm_t comm)
+static struct preload_comm *nccl_take(ncclComm_t comm)
 {
     struct preload_comm *c = NULL;
     struct entry *removed = NULL;
@@ -143,7 +143,7 @@ static struct preload_comm *take(ncclComm_t comm)
 }
 
 /* Communicators were made, at once: which we may know.  On an error there are none. */
-static ncclResult_t learn(ncclComm_t **where, int n)
+static ncclResult_t nccl_learn(ncclComm_t **where, int n)
 {
     struct preload_comm **ours = mem_new((size_t)n, sizeof *ours);
     ncclComm_t *comm = mem_new((size_t)n, sizeof *comm);
@@ -153,7 +153,7 @@ static ncclResult_t learn(ncclComm_t **where, int n)
     ncclResult_t rc = preload_comm_new(comm, n, real(), ours);
     for (int i = 0; i < n; i++) {
         if (rc == ncclSuccess && ours[i])
-            keep(comm[i], ours[i]);
+            nccl_keep(comm[i], ours[i]);
         if (rc == ncclSuccess)
             continue;
         if (ours[i])
@@ -178,14 +178,14 @@ static ncclResult_t made(ncclComm_t *comm, const ncclConfig_t *config)
     if (here.own || !blocks)
         return ncclSuccess;
     if (here.depth == 0)
-        return *comm ? learn(&comm, 1) : ncclSuccess;
+        return *comm ? nccl_learn(&comm, 1) : ncclSuccess;
     here.new = mem_grow(here.new, &here.made_space, (size_t)here.made + 1, sizeof *here.new);
     here.new[here.made++] = comm;
     return ncclSuccess;
 }
 
 /* The program has ended its communicator, or will have when the group ends. */
-static void forget(struct preload_comm *c)
+static void nccl_forget(struct preload_comm *c)
 {
     if (here.depth == 0) {
         preload_comm_free(c);
@@ -196,7 +196,7 @@ static void forget(struct preload_comm *c)
     here.old[here.removed++] = c;
 }
 
-static ncclResult_t pass(const struct preload_call *c)
+static ncclResult_t nccl_pass(const struct preload_call *c)
 {
     const struct preload_real *r = real();
 
@@ -211,20 +211,20 @@ static ncclResult_t pass(const struct preload_call *c)
 }
 
 /* By us, or by NCCL: as all ranks do it. */
-static ncclResult_t run(const struct preload_call *call)
+static ncclResult_t nccl_run(const struct preload_call *call)
 {
-    struct preload_comm *c = enter(call->comm);
+    struct preload_comm *c = nccl_enter(call->comm);
 
     if (!c)
-        return pass(call);
+        return nccl_pass(call);
     ncclResult_t rc = preload_comm_run(c, call);
     preload_comm_leave(c);
     return rc;
 }
 
-static ncclResult_t ask(struct preload_call call)
+static ncclResult_t nccl_handle_call(struct preload_call call)
 {
-    struct preload_comm *c = here.own ? NULL : enter(call.comm);
+    struct preload_comm *c = here.own ? NULL : nccl_enter(call.comm);
     const char *why = c ? preload_comm_passes(c, &call) : "an unknown communicator";
     const char *name = call.phases == SCHEDULE_ALL_GATHER       ? "ncclAllGather"
                        : call.phases == SCHEDULE_REDUCE_SCATTER ? "ncclReduceScatter"
@@ -234,11 +234,11 @@ static ncclResult_t ask(struct preload_call call)
     if (c)
         preload_comm_leave(c);
     if (here.own)
-        return pass(&call);
+        return nccl_pass(&call);
     plugin_debug("%s of %zu: %s%s", name, call.count, why ? "passed on: " : "ours",
                  why ? why : "");
     if (here.depth == 0) {
-        ncclResult_t rc = why ? pass(&call) : run(&call);
+        ncclResult_t rc = why ? nccl_pass(&call) : nccl_run(&call);
         preload_meter_after(place);
         return rc;
     }
@@ -248,7 +248,7 @@ static ncclResult_t ask(struct preload_call call)
         here.place[here.metered++] = place;
     }
     if (why)
-        return pass(&call);
+        return nccl_pass(&call);
     here.call = mem_grow(here.call, &here.space, (size_t)here.calls + 1, sizeof *here.call);
     here.call[here.calls++] = call;
     return ncclSuccess;
@@ -257,22 +257,22 @@ static ncclResult_t ask(struct preload_call call)
 EXPORT ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type,
                                   ncclComm_t comm, cudaStream_t stream)
 {
-    return ask((struct preload_call){SCHEDULE_ALL_GATHER, in, out, count, type, ncclSum, comm,
-                                     stream});
+    return nccl_handle_call((struct preload_call){SCHEDULE_ALL_GATHER, in, out, count, type,
+                                                  ncclSum, comm, stream});
 }
 
 EXPORT ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count,
                                       ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                                       cudaStream_t stream)
 {
-    return ask(
+    return nccl_handle_call(
         (struct preload_call){SCHEDULE_REDUCE_SCATTER, in, out, count, type, op, comm, stream});
 }
 
 EXPORT ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,
                                   ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    return ask(
+    return nccl_handle_call(
         (struct preload_call){SCHEDULE_ALL_REDUCE, in, out, count, type, op, comm, stream});
 }
 
@@ -298,9 +298,9 @@ EXPORT ncclResult_t ncclGroupEnd(void)
             here.new[n++] = here.new[i];
     here.made = 0;
     if (n)
-        rc = learn(here.new, n);
+        rc = nccl_learn(here.new, n);
     for (int i = 0; i < here.calls; i++) {
-        ncclResult_t one = run(&here.call[i]);
+        ncclResult_t one = nccl_run(&here.call[i]);
         rc = rc == ncclSuccess ? one : rc;
     }
     here.calls = 0;
@@ -355,7 +355,7 @@ EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     ncclResult_t rc = real()->split(comm, color, key, child, config);
 
     preload_own(was);
-    struct preload_comm *parent = rc == ncclSuccess && !was ? enter(comm) : NULL;
+    struct preload_comm *parent = rc == ncclSuccess && !was ? nccl_enter(comm) : NULL;
     if (!parent)
         return rc;
     preload_comm_leave(parent);
@@ -363,35 +363,35 @@ EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
 }
 
 /* In good order: ours first, unless the group would take it together with NCCL's. */
-static ncclResult_t close_comm(ncclComm_t comm, ncclResult_t (*close)(ncclComm_t))
+static ncclResult_t preload_nccl_close_comm(ncclComm_t comm, ncclResult_t (*close)(ncclComm_t))
 {
-    struct preload_comm *c = take(comm);
+    struct preload_comm *c = nccl_take(comm);
 
     if (c)
-        forget(c);
+        nccl_forget(c);
     return close(comm);
 }
 
 EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-    return close_comm(comm, real()->finalize);
+    return preload_nccl_close_comm(comm, real()->finalize);
 }
 
 EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-    return close_comm(comm, real()->destroy);
+    return preload_nccl_close_comm(comm, real()->destroy);
 }
 
 /* Ends what goes on in NCCL: so does ours, at the same time. */
 static ncclResult_t cut_short(ncclComm_t comm, int revoke, int flags)
 {
-    struct preload_comm *c = take(comm);
+    struct preload_comm *c = nccl_take(comm);
 
     if (c)
         preload_comm_abort(c);
     ncclResult_t rc = revoke ? real()->revoke(comm, flags) : real()->abort(comm);
     if (c)
-        forget(c);
+        nccl_forget(c);
     return rc;
 }
 

@@ -87,7 +87,7 @@ struct report {
 };
 
 /* NCCL's idea of a host: NCCL_HOSTID where it is set. */
-static void tell(struct report *t)
+static void nccl_comm_tell(struct report *t)
 {
     const char *id = getenv("NCCL_HOSTID"), *off = getenv("PARO_DISABLE");
     char host[256] = "";
@@ -150,7 +150,7 @@ static void asking_end(struct talk *t)
     t->asking = NULL;
 }
 
-static int hear(void *arg, struct err *err)
+static int nccl_comm_hear(void *arg, struct err *err)
 {
     const struct preload_comm *c = arg;
 
@@ -174,7 +174,7 @@ static int nothing_yet(struct preload_comm *c, double since, struct err *err)
 {
     double deadline_s = deadline_of();
 
-    if (hear(c, err))
+    if (nccl_comm_hear(c, err))
         return -1;
     if (tick_now_s() - since > deadline_s)
         return err_set(err, ERR_PEER, "no messages from other ranks for %g s", deadline_s);
@@ -237,7 +237,7 @@ static int talk_end(struct preload_comm *c, size_t each, void *all, struct err *
 }
 
 /* Root's bytes to all ranks: for exec_nccl_open. */
-static int share(void *arg, void *bytes, int n, int root, struct err *err)
+static int nccl_comm_share(void *arg, void *bytes, int n, int root, struct err *err)
 {
     struct preload_comm *c = arg;
     char *all = mem_new((size_t)c->ranks, TALK_BYTES);
@@ -320,7 +320,7 @@ void preload_comm_free(struct preload_comm *c)
     preload_own(was);
 }
 
-static void *end(void *arg)
+static void *nccl_comm_end(void *arg)
 {
     struct preload_comm *c = arg;
 
@@ -343,9 +343,9 @@ void preload_comm_abort(struct preload_comm *c)
     if (!busy)
         pthread_mutex_unlock(&c->asks);
     int was = preload_own(1);
-    c->ends = pthread_create(&c->ending, NULL, end, c) == 0;
+    c->ends = pthread_create(&c->ending, NULL, nccl_comm_end, c) == 0;
     if (!c->ends)
-        end(c);
+        nccl_comm_end(c);
     preload_own(was);
 }
 
@@ -417,7 +417,7 @@ ncclResult_t preload_comm_new(ncclComm_t *comm, int n, const struct preload_real
             known[knows++] = out[i];
     int rc = 0;
     struct report mine = {0};
-    tell(&mine);
+    nccl_comm_tell(&mine);
     for (int i = 0; i < knows && rc == 0; i++) {
         struct talk *t = &known[i]->talk;
         if (cudaSetDevice(known[i]->gpu) ||
@@ -441,7 +441,7 @@ ncclResult_t preload_comm_new(ncclComm_t *comm, int n, const struct preload_real
     return rc == 0 ? ncclSuccess : err.code == ERR_PEER ? ncclRemoteError : ncclInternalError;
 }
 
-static struct plan *find(struct preload_comm *c, const struct preload_call *call)
+static struct plan *nccl_comm_find(struct preload_comm *c, const struct preload_call *call)
 {
     for (int i = 0; i < c->plans; i++) {
         struct plan *p = &c->plan[i];
@@ -484,7 +484,7 @@ const char *preload_comm_passes(struct preload_comm *c, const struct preload_cal
         return "no elements";
     if (!rule_of(c, call))
         return "NCCL is expected to be faster";
-    if (!find(c, call) && c->plans == PLANS_MOST)
+    if (!nccl_comm_find(c, call) && c->plans == PLANS_MOST)
         return "too many different calls";
     if (cudaStreamIsCapturing(call->stream, &capture) != cudaSuccess ||
         capture != cudaStreamCaptureStatusNone)
@@ -494,7 +494,7 @@ const char *preload_comm_passes(struct preload_comm *c, const struct preload_cal
 
 /* The GPU of that number, the same every time; never closed, which would wait for all that goes
    on there.  NULL: err. */
-static struct device *open_gpu(int gpu, struct err *err)
+static struct device *nccl_comm_open_gpu(int gpu, struct err *err)
 {
     enum { GPUS_MOST = 64 };
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -520,11 +520,11 @@ static int open_exec(struct preload_comm *c, struct err *err)
     struct exec_nccl_options o = {.rank = c->rank,
                                   .ranks = c->ranks,
                                   .deadline_s = deadline_of(),
-                                  .share = share,
-                                  .hear = hear,
+                                  .share = nccl_comm_share,
+                                  .hear = nccl_comm_hear,
                                   .arg = c};
 
-    o.device = open_gpu(c->gpu, err);
+    o.device = nccl_comm_open_gpu(c->gpu, err);
     if (!o.device)
         return -1;
     if (cudaSetDevice(c->gpu) != cudaSuccess ||
@@ -534,8 +534,8 @@ static int open_exec(struct preload_comm *c, struct err *err)
     return exec_nccl_open(&c->exec, &o, err);
 }
 
-static struct plan *make(struct preload_comm *c, const struct preload_call *call,
-                         struct err *err)
+static struct plan *nccl_comm_make(struct preload_comm *c, const struct preload_call *call,
+                                   struct err *err)
 {
     struct plan *p = &c->plan[c->plans];
     struct exec_rows rows = {0};
@@ -570,7 +570,7 @@ static int put_in(struct preload_comm *c, const struct preload_call *call, struc
     return 0;
 }
 
-static ncclResult_t say(const struct preload_comm *c)
+static ncclResult_t nccl_comm_say(const struct preload_comm *c)
 {
     plugin_debug("%s", c->failed.text);
     return c->failed.code == ERR_PEER ? ncclRemoteError : ncclInternalError;
@@ -579,16 +579,16 @@ static ncclResult_t say(const struct preload_comm *c)
 ncclResult_t preload_comm_run(struct preload_comm *c, const struct preload_call *call)
 {
     if (c->failed.code)
-        return say(c);
+        return nccl_comm_say(c);
     struct preload_manners program = preload_be_ours();
     int was = preload_own(1);
-    struct plan *p = find(c, call);
+    struct plan *p = nccl_comm_find(c, call);
 
     if (!p)
-        p = make(c, call, &c->failed);
+        p = nccl_comm_make(c, call, &c->failed);
     int rc = p ? put_in(c, call, p, &c->failed) : -1;
     c->took += rc == 0;
     preload_be_again(program);
     preload_own(was);
-    return rc == 0 ? ncclSuccess : say(c);
+    return rc == 0 ? ncclSuccess : nccl_comm_say(c);
 }

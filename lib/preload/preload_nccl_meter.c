@@ -66,7 +66,7 @@ static int64_t time_of(cudaEvent_t event)
 }
 
 /* Under the lock. */
-static void collect(void)
+static void nccl_meter_collect(void)
 {
     for (int i = 0; i < CALLS; i++) {
         struct metered *m = &all.call[i];
@@ -102,7 +102,7 @@ static void *poll_calls(void *arg)
         pthread_mutex_lock(&all.lock);
         fine = all.meter != NULL;
         if (fine)
-            collect();
+            nccl_meter_collect();
         if (fine && meter_now_ns() - all.zero_ns > again_ns)
             fine = set_zero() == 0;
         if (!fine)
@@ -113,7 +113,7 @@ static void *poll_calls(void *arg)
 }
 
 /* The last records, and that the process ended in good order. */
-static __attribute__((destructor)) void end(void)
+static __attribute__((destructor)) void nccl_meter_end(void)
 {
     if (all.process != getpid()) /* there the lock may be of a thread that is not */
         return;
@@ -127,13 +127,13 @@ void preload_meter_collect(void)
 {
     pthread_mutex_lock(&all.lock);
     if (all.meter)
-        collect();
+        nccl_meter_collect();
     pthread_mutex_unlock(&all.lock);
 }
 
 /* Opened for the first communicator, whose identity is the run's until there is a larger
    one. */
-static void open_meter(uint64_t id, int rank, int ranks, int gpu)
+static void nccl_meter_open_meter(uint64_t id, int rank, int ranks, int gpu)
 {
     const struct meter_run run = {id, rank, ranks};
     const char *dir = getenv("PARO_METER");
@@ -168,7 +168,7 @@ void preload_meter_comm(struct meter_comm *c, const uint64_t *process, int rank,
     pthread_mutex_lock(&all.lock);
     *c = (struct meter_comm){.id = meter_next_id(&all.seen, id), .rank = rank, .ranks = ranks};
     if (!all.tried)
-        open_meter(c->id, rank, ranks, gpu);
+        nccl_meter_open_meter(c->id, rank, ranks, gpu);
     if (all.meter && gpu == all.gpu)
         meter_widen(all.meter, &(struct meter_run){c->id, rank, ranks});
     pthread_mutex_unlock(&all.lock);

@@ -52,7 +52,7 @@ struct curve {
 };
 
 /* A word of the stream that rank src sends in this turn: any bijection that mixes well. */
-static uint64_t word_of(int src, uint64_t turn, int64_t at)
+static uint64_t probe_word_of(int src, uint64_t turn, int64_t at)
 {
     uint64_t x = (uint64_t)at + ((uint64_t)src << 40) + turn * 0x9e3779b97f4a7c15u;
 
@@ -208,7 +208,7 @@ static int64_t wrong_words(const struct probe *p, const struct probe_round *r, i
             continue;
         const char *there = gone ? p->in : p->out + base;
         for (int64_t at = 0; at < f->bytes; at += 8) {
-            uint64_t want = word_of(f->src, p->turn, at / 8);
+            uint64_t want = probe_word_of(f->src, p->turn, at / 8);
             int64_t left = f->bytes - at;
             wrong += memcmp(there + at, &want, (size_t)(left < 8 ? left : 8)) != 0;
         }
@@ -242,7 +242,7 @@ static void take_note(struct watch *w, int at_end)
     }
 }
 
-static int run_laps(struct watch *w, struct err *err)
+static int probe_run_laps(struct watch *w, struct err *err)
 {
     int laps = w->round->laps;
 
@@ -289,7 +289,7 @@ static double bytes_at(const struct curve *c, double at_s)
 }
 
 /* The rate of merged curves, as drawn at the top of this file. */
-static double rate_of(const struct curve *curve, int curves)
+static double probe_rate_of(const struct curve *curve, int curves)
 {
     double *at_s = mem_new((size_t)curves * NOTES_SPACE, sizeof *at_s), total = 0, rate = 0;
     int n = 0;
@@ -351,18 +351,19 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
             most = r->mine[i].bytes;
     p->turn++;
     for (int64_t i = 0; i < (most + 7) / 8; i++)
-        word[i] = word_of(p->world->rank, p->turn, i);
+        word[i] = probe_word_of(p->world->rank, p->turn, i);
     probe_gpu_fill(p, most);
     int rc = world_barrier(p->world, err);
     double begin = tick_now_s();
     if (rc == 0)
-        rc = run_laps(&(struct watch){.probe = p, .round = r, .curve = &mine}, err);
+        rc = probe_run_laps(&(struct watch){.probe = p, .round = r, .curve = &mine}, err);
     double took_s = tick_now_s() - begin;
     if (rc == 0)
         rc = gather_curves(p, &mine, all, &curves, err);
     if (rc == 0) {
-        *out = (struct probe_result){
-            .rank_Bps = rate_of(&mine, 1), .group_Bps = rate_of(all, curves), .took_s = took_s};
+        *out = (struct probe_result){.rank_Bps = probe_rate_of(&mine, 1),
+                                     .group_Bps = probe_rate_of(all, curves),
+                                     .took_s = took_s};
         probe_gpu_fetch(p, most, r->in_bytes);
         out->wrong = wrong_words(p, r, 0);
         out->gpu_wrong[0] = p->gpu ? wrong_words(p, r, 1) : 0;
@@ -380,8 +381,8 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
  * which must wait for the word that went forth, and by the lane's order for all bytes.  Over
  * NCCL the word goes forth where there are no bytes, and else is of the rank that answers.
  */
-static void add_message(const struct probe *p, struct probe_rows *r, const struct probe_flow *f,
-                        int first)
+static void probe_add_message(const struct probe *p, struct probe_rows *r,
+                              const struct probe_flow *f, int first)
 {
     int64_t bytes = f->bytes;
     int count = probe_chunks(p, bytes), word = first + count, sends = f->src == p->world->rank;
@@ -427,14 +428,14 @@ int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int
 {
     double *took = mem_new((size_t)times, sizeof *took);
     struct probe_round r = {0};
-    int rc = prepare_pairs(p, pair, pairs, bytes, add_message, &r, err);
+    int rc = prepare_pairs(p, pair, pairs, bytes, probe_add_message, &r, err);
 
     if (rc == 0)
         rc = world_barrier(p->world, err);
     /* The first opens the connection and empties token buckets; it is not counted. */
     for (int i = -1; rc == 0 && i < times; i++) {
         double start = tick_now_s();
-        rc = run_laps(&(struct watch){.probe = p, .round = &r}, err);
+        rc = probe_run_laps(&(struct watch){.probe = p, .round = &r}, err);
         took[i < 0 ? 0 : i] = tick_now_s() - start;
     }
     if (rc == 0)
@@ -494,7 +495,7 @@ int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn,
         for (int i = 1; rc == 0 && more; i++) {
             double start = tick_now_s();
             *say = more = i < TRIPS && start - begun + took < budget_s;
-            rc = run_laps(&(struct watch){.probe = p, .round = &r, .here = 1}, err);
+            rc = probe_run_laps(&(struct watch){.probe = p, .round = &r, .here = 1}, err);
             took = tick_now_s() - start;
             if (r.mine[0].src == me)
                 *least_s = *least_s > 0 && *least_s < took ? *least_s : took;

@@ -53,7 +53,7 @@ struct finder {
     struct probe_clusters out;
 };
 
-static int log2_up(int n)
+static int cluster_log2_up(int n)
 {
     int bits = 0;
 
@@ -109,7 +109,7 @@ static void join_local(struct finder *f, size_t from, size_t to, double near)
 
 /* ---- rounds ---- */
 
-static int run_round(struct finder *f, int pairs, struct err *err)
+static int cluster_run_round(struct finder *f, int pairs, struct err *err)
 {
     if (pairs == 0)
         return 0;
@@ -131,7 +131,7 @@ static int run_shift(struct finder *f, int s, struct err *err)
         for (int r = 0; r + s < f->ranks; r++)
             if (r / s % 2 == odd && f->part[r] != f->part[r + s])
                 f->pair[pairs++] = (struct probe_pair){r, r + s};
-        if (run_round(f, pairs, err))
+        if (cluster_run_round(f, pairs, err))
             return -1;
     }
     return 0;
@@ -147,13 +147,13 @@ static int run_reflection(struct finder *f, int c, struct err *err)
         if (r < to)
             f->pair[pairs++] = (struct probe_pair){r, to};
     }
-    return run_round(f, pairs, err);
+    return cluster_run_round(f, pairs, err);
 }
 
 /* As many pairs as confirm a level: n log2 n. */
 static int64_t enough_pairs(const struct finder *f)
 {
-    return (int64_t)f->ranks * (log2_up(f->ranks) > 1 ? log2_up(f->ranks) : 1);
+    return (int64_t)f->ranks * (cluster_log2_up(f->ranks) > 1 ? cluster_log2_up(f->ranks) : 1);
 }
 
 /*
@@ -175,7 +175,7 @@ static int run_tournament(struct finder *f, double near, int nth, int64_t *left,
                 continue;
             f->pair[pairs++] = (struct probe_pair){f->order[a], f->order[b]};
         }
-        if (run_round(f, pairs, err))
+        if (cluster_run_round(f, pairs, err))
             return -1;
         *left -= pairs;
         join_local(f, from, f->edges, near);
@@ -243,7 +243,8 @@ static int run_first(struct finder *f, struct err *err)
         seen[abs(e->a - e->b)] |= e->length < near && f->part[e->a] != f->part[e->b];
     }
     join_local(f, reflected, f->edges, near);
-    for (int d = 1, left = log2_up(f->ranks); rc == 0 && left > 0 && d < f->ranks; d++) {
+    for (int d = 1, left = cluster_log2_up(f->ranks); rc == 0 && left > 0 && d < f->ranks;
+         d++) {
         size_t from = f->edges;
         if (!seen[d])
             continue;

@@ -119,8 +119,8 @@ static double memory_rate(void *arg)
 }
 
 /* Turns of all ranks at once. */
-static int alternate(struct world *world, double (*rate)(void *arg), void *arg, double *out,
-                     struct err *err)
+static int compute_alternate(struct world *world, double (*rate)(void *arg), void *arg,
+                             double *out, struct err *err)
 {
     double mine[ROUNDS], start = tick_now_s();
     int rounds = 0, late = 0;
@@ -158,7 +158,7 @@ int probe_flops(struct world *world, const struct probe_settings *settings, doub
 
     if (probe_work_open(&w, world, settings, err))
         return -1;
-    int rc = alternate(world, work_rate, &w, flops, err);
+    int rc = compute_alternate(world, work_rate, &w, flops, err);
     rc = rc ? rc : probe_work_check(&w, world, err);
     probe_work_close(&w);
     return rc;
@@ -184,7 +184,7 @@ int probe_memory_rate(struct world *world, struct device *device, int64_t memory
         rc = device_sync(a.queue, err);
     }
     rc = world_agree(world, rc, err);
-    rc = rc ? rc : alternate(world, memory_rate, &a, Bps, err);
+    rc = rc ? rc : compute_alternate(world, memory_rate, &a, Bps, err);
     rc = rc ? rc : world_agree(world, device_sync(a.queue, err), err);
     device_free(device, a.to);
     device_free(device, a.from);

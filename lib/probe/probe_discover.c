@@ -26,9 +26,9 @@ enum {
 };
 
 /*
- * A round of a pair: some hundred trips through memory, one or two through a port of 500 Mbit/s;
- * longer than a time slice (4 ms), so that a rank which begins without its processor has it for
- * some of them.
+ * A round of a pair: some hundred trips through memory, one or two through a port of 500
+ * Mbit/s; longer than a time slice (4 ms), so that a rank which begins without its processor
+ * has it for some of them.
  */
 static const double round_s = 5e-3;
 
@@ -123,9 +123,9 @@ static int measure_pairs(void *arg, const struct probe_pair *pair, int pairs, do
         }
     }
     /*
-     * Two ranks of one machine that run on the same processor take rounds and look far, and on a
-     * busy machine they stay there.  So each has a processor of its own in its round, of those
-     * that it may use.
+     * Two ranks of one machine that run on the same processor take rounds and look far, and on
+     * a busy machine they stay there.  So each has a processor of its own in its round, of
+     * those that it may use.
      */
     int moves = CPU_COUNT(&d->usual);
     CPU_ZERO(&one);

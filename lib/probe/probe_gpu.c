@@ -62,7 +62,7 @@ int64_t probe_arrived(const struct probe_round *r)
 
 /* ---- a GPU ---- */
 
-static int open_all(struct probe *p, struct probe_gpu *g, struct err *err)
+static int gpu_open_all(struct probe *p, struct probe_gpu *g, struct err *err)
 {
     struct device_queue **queue[] = {&g->queue, &g->leave, &g->enter};
     void *in = NULL, *out = NULL;
@@ -86,7 +86,7 @@ int probe_gpu_open(struct probe *p, struct device *device, struct err *err)
 {
     p->gpu = mem_new(1, sizeof *p->gpu);
     p->gpu->device = device;
-    if (world_agree(p->world, open_all(p, p->gpu, err), err) == 0)
+    if (world_agree(p->world, gpu_open_all(p, p->gpu, err), err) == 0)
         return 0;
     probe_gpu_close(p);
     return -1;

@@ -6,7 +6,7 @@
  * thread multiplies matrices.
  *
  *     main        products alone   waits           products
- *     runner      sleeps           traffic alone   traffic      all ranks, ROUNDS times in round
+ *     runner      sleeps           traffic alone   traffic      all ranks, ROUNDS times in turn
  *
  *     rate_left = traffic beside products / traffic alone,  compute_left likewise
  *
@@ -108,7 +108,8 @@ static double compute_rate(struct probe_work *w, struct traffic *t)
 }
 
 /* The laps once, alone or beside products: what this rank received and computed in a second. */
-static int run_laps(struct contest *c, int beside, double *Bps, double *flops, struct err *err)
+static int left_run_laps(struct contest *c, int beside, double *Bps, double *flops,
+                         struct err *err)
 {
     struct traffic t = {.contest = c};
     int64_t ticket =
@@ -137,7 +138,7 @@ static double part_of_one(double some, double all)
     return p <= 0 ? 0 : p > 1 ? 1 : p < TOPO_LEFT_MIN ? TOPO_LEFT_MIN : p;
 }
 
-static int alternate(struct contest *c, struct topo_level *level, struct err *err)
+static int left_alternate(struct contest *c, struct topo_level *level, struct err *err)
 {
     double rate[ROUNDS], compute[ROUNDS], start = tick_now_s();
     int rounds = 0, late = 0;
@@ -149,9 +150,9 @@ static int alternate(struct contest *c, struct topo_level *level, struct err *er
         if (rc == 0 && c->round.in_bytes)
             mine.flops = compute_rate(c->work, NULL);
         rc = rc ? rc : probe_rest(w, err);
-        rc = rc ? rc : run_laps(c, 0, &mine.Bps, NULL, err);
+        rc = rc ? rc : left_run_laps(c, 0, &mine.Bps, NULL, err);
         rc = rc ? rc : probe_rest(w, err);
-        rc = rc ? rc : run_laps(c, 1, &mine.beside_Bps, &mine.beside_flops, err);
+        rc = rc ? rc : left_run_laps(c, 1, &mine.beside_Bps, &mine.beside_flops, err);
         rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
         for (int r = 0; rc == 0 && r < w->ranks; r++) {
             round.flops += all[r].flops;
@@ -173,8 +174,8 @@ static int alternate(struct contest *c, struct topo_level *level, struct err *er
 }
 
 /*
- * Bytes of one lap for a rate, so that LAPS_LEAST laps take about a round.  Over NCCL as many as
- * there is room for: 4 MiB pass in 10 us, and what is launched for them takes as long.
+ * Bytes of one lap for a rate, so that LAPS_LEAST laps take about a round.  Over NCCL as many
+ * as there is room for: 4 MiB pass in 10 us, and what is launched for them takes as long.
  */
 static int64_t lap_bytes(const struct probe *p, const struct groups *g, double Bps)
 {
@@ -239,7 +240,7 @@ int probe_left(struct probe *p, const struct probe_views *views, struct probe_wo
         rc = rc ? rc : world_agree(p->world, runner_open(&c.runner, err), err);
         if (rc == 0) {
             c.stream = stream_open(c.runner, 1);
-            rc = alternate(&c, level, err);
+            rc = left_alternate(&c, level, err);
         }
         rc = rc ? rc : probe_work_check(work, p->world, err);
         runner_close(c.runner);

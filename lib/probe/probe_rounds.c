@@ -116,7 +116,7 @@ int probe_partners_across(const struct probe_view *v, struct probe_flow *pair)
     return pairs;
 }
 
-static int64_t bytes_of(double Bps, double seconds, int64_t most)
+static int64_t rounds_bytes_of(double Bps, double seconds, int64_t most)
 {
     double want = Bps * seconds + PROBE_SKIP;
 
@@ -149,7 +149,7 @@ int probe_size(struct world *world, const struct probe_view *v, double seconds, 
     mem_free(flow);
     probe_close(&p);
     if (rc == 0)
-        *bytes = bytes_of(all.median, seconds, PROBE_BYTES_MOST);
+        *bytes = rounds_bytes_of(all.median, seconds, PROBE_BYTES_MOST);
     return rc;
 }
 
@@ -170,7 +170,7 @@ int probe_size_gpu(struct probe *p, const struct probe_views *views, int level, 
     double mine = rc == 0 && r.in_bytes ? PROBE_LOOK_BYTES / got.took_s : 0;
     rc = rc ? rc : probe_summarize(p->world, mine, 0, &all, err);
     if (rc == 0)
-        *bytes = bytes_of(all.median, seconds, PROBE_GPU_BYTES_MOST);
+        *bytes = rounds_bytes_of(all.median, seconds, PROBE_GPU_BYTES_MOST);
     probe_free(&r);
     return rc;
 }

@@ -45,7 +45,8 @@ static const double shifts_s = 3; /* no new shift is begun after so long */
  * Checks that the words received are those sent.  A GPU first: where it has failed, or returns
  * other words than it has, the received words prove nothing.
  */
-static int check_words(struct probe *p, int rc, const struct probe_result *got, struct err *err)
+static int topo_check_words(struct probe *p, int rc, const struct probe_result *got,
+                            struct err *err)
 {
     int64_t own = got->gpu_wrong[0] + got->gpu_wrong[1];
 
@@ -73,7 +74,7 @@ static int repeat_round(struct probe *p, const struct probe_flow *flow, int flow
     r.laps = p->nccl ? GPU_LAPS : 1;
     for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
         got = (struct probe_result){0};
-        rc = check_words(p, probe_run(p, &r, &got, err), &got, err);
+        rc = topo_check_words(p, probe_run(p, &r, &got, err), &got, err);
         double mine = inside ? got.rank_Bps : got.group_Bps;
         if (rc == 0)
             rc = world_allgather(p->world, &mine, sizeof mine, &value[(i < 0 ? 0 : i) * ranks],
@@ -95,7 +96,7 @@ static int repeat_round(struct probe *p, const struct probe_flow *flow, int flow
  * The median over the repeats, of ranks first to end - 1: of each repeat the median over those
  * that received something.
  */
-static double median_of(const double *value, int ranks, int first, int end, double *error)
+static double topo_median_of(const double *value, int ranks, int first, int end, double *error)
 {
     double *one = mem_new((size_t)ranks, sizeof *one), v[REPEATS];
 
@@ -135,7 +136,7 @@ static int message_cost(struct probe *p, const struct probe_views *views, int l,
     r.laps = STEPS;
     for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
         struct probe_result got = {0};
-        rc = check_words(p, probe_run(p, &r, &got, err), &got, err);
+        rc = topo_check_words(p, probe_run(p, &r, &got, err), &got, err);
         took[i < 0 ? 0 : i] = got.took_s / STEPS;
     }
     double mine = rc == 0 && r.in_bytes ? stats_median(took, REPEATS) : 0;
@@ -167,7 +168,7 @@ static int measure_inside(struct probe *p, struct work *w, int64_t bytes,
     int flows = probe_inside(g, bytes, w->flow);
     if (repeat_round(p, w->flow, flows, 1, w->value, err))
         return -1;
-    level->member_Bps = median_of(w->value, g->ranks, 0, g->ranks, &level->member_err_Bps);
+    level->member_Bps = topo_median_of(w->value, g->ranks, 0, g->ranks, &level->member_err_Bps);
     return 0;
 }
 
@@ -185,7 +186,7 @@ static int measure_shift(struct probe *p, struct work *w, int s, int part, int64
     for (int k = 0; k < g->count; k++) {
         int to = probe_next(&p->view, k, s);
         int r = groups_rank(g, to, 0);
-        double off, Bps = median_of(w->value, g->ranks, r, r + 1, &off);
+        double off, Bps = topo_median_of(w->value, g->ranks, r, r + 1, &off);
         double *best[2] = {&port[k].out_Bps, &port[to].in_Bps};
         for (int way = 0; to != k && way < 2; way++)
             if (Bps > *best[way]) {

@@ -139,7 +139,7 @@ static int size_pieces(struct uses *u, struct err *err)
     return 0;
 }
 
-static int alternate(struct uses *u, struct topo *t, struct err *err)
+static int use_alternate(struct uses *u, struct topo *t, struct err *err)
 {
     double start = tick_now_s(), alone, beside;
     int rounds = 0, late = 0;
@@ -190,7 +190,7 @@ int probe_uses(struct probe *p, const struct probe_views *views, struct probe_wo
         u.stream = stream_open(runner, AHEAD);
         rc = size_pieces(&u, err);
     }
-    rc = rc ? rc : alternate(&u, t, err);
+    rc = rc ? rc : use_alternate(&u, t, err);
     rc = rc ? rc : probe_work_check(work, p->world, err);
     runner_close(runner);
     for (int l = 0; l < views->levels; l++)

@@ -9,7 +9,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-static int by_name(const void *x, const void *y)
+static int rank_by_name(const void *x, const void *y)
 {
     const struct rank_name *a = x, *b = y;
 
@@ -22,14 +22,14 @@ struct rank_name *rank_names_new(const char *const *name, int n)
 
     for (int i = 0; i < n; i++)
         names[i] = (struct rank_name){name[i], i};
-    qsort(names, (size_t)n, sizeof *names, by_name);
+    qsort(names, (size_t)n, sizeof *names, rank_by_name);
     return names;
 }
 
 int rank_names_find(const struct rank_name *names, int n, const char *name)
 {
     const struct rank_name key = {.name = name};
-    const struct rank_name *at = bsearch(&key, names, (size_t)n, sizeof *names, by_name);
+    const struct rank_name *at = bsearch(&key, names, (size_t)n, sizeof *names, rank_by_name);
 
     return at ? at->at : -1;
 }
@@ -82,7 +82,7 @@ static int check_plot(const struct rank_options *o, struct err *err)
  * Where runs are judged by the epochs of the first one, it is read first: of the others it is
  * then known what will be asked.  Of a part of their epochs, and of several budgets, it is not.
  */
-static int read_runs(struct rank_result *r, struct err *err)
+static int rank_read_runs(struct rank_result *r, struct err *err)
 {
     const struct rank_options *o = r->o;
     struct rank_query query = {.how = o->how, .T = o->epochs, .kept = CURVE_KEPT};
@@ -114,7 +114,7 @@ static int read_and_order(struct rank_result *r, struct err *err)
     }
     for (int i = 0; i < o->logs; i++)
         r->run[i].name = o->log[i];
-    int rc = read_runs(r, err);
+    int rc = rank_read_runs(r, err);
     if (rc == 0)
         rc = rank_order(r, err);
     if (rc == 0 && value)

@@ -22,7 +22,7 @@ const char *rank_method_name(enum rank_method m)
     return names[m];
 }
 
-static void begin(struct rank_curve *c)
+static void curve_begin(struct rank_curve *c)
 {
     c->count = 0;
     c->first = 0;
@@ -46,7 +46,7 @@ void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step,
         c->query = *query;
     if (per_epoch > 1)
         c->ring = mem_new(CURVE_BACK, sizeof *c->ring);
-    begin(c);
+    curve_begin(c);
 }
 
 void rank_curve_release(struct rank_curve *c)
@@ -81,7 +81,7 @@ static void open_next(struct rank_curve *c)
 }
 
 /* The numbers are kept from the first gap on. */
-__attribute__((noinline)) static int put_index(struct rank_curve *c, struct err *err)
+__attribute__((noinline)) static int curve_put_index(struct rank_curve *c, struct err *err)
 {
     int first = c->index == NULL;
     void *grown = c->index;
@@ -180,7 +180,7 @@ static int close_open(struct rank_curve *c, struct err *err)
                        (int)CURVE_EPOCHS_MAX);
     if (c->query.kept && (int64_t)c->count >= 2 * (c->query.kept + needed(c)))
         give_up(c);
-    if ((c->index || c->open != c->base + (int64_t)c->count + 1) && put_index(c, err))
+    if ((c->index || c->open != c->base + (int64_t)c->count + 1) && curve_put_index(c, err))
         return -1;
     if (c->count == c->space && more_space(c, err))
         return -1;
@@ -214,7 +214,7 @@ static void go_back(struct rank_curve *c, int64_t step)
 {
     c->back++;
     if (step < c->first) { /* all is void */
-        begin(c);
+        curve_begin(c);
         return;
     }
     while (c->count && rank_curve_index(c, c->count - 1) >= epoch_of(c, step))
@@ -276,7 +276,7 @@ int rank_curve_headless(const struct rank_curve *c)
 }
 
 /* The first entry that speaks for epoch t or later. */
-static size_t entry_of(const struct rank_curve *c, int64_t t)
+static size_t curve_entry_of(const struct rank_curve *c, int64_t t)
 {
     size_t lo = 0, hi = c->count - 1;
 
@@ -302,7 +302,7 @@ static int is_asked(const struct rank_curve *c, const struct rank_score *how, in
 double rank_curve_loss(const struct rank_curve *c, int64_t T)
 {
     assert(T >= 1 && T <= rank_curve_epochs(c) && is_asked(c, NULL, T));
-    return T <= c->base ? c->past.loss : c->loss[entry_of(c, T)];
+    return T <= c->base ? c->past.loss : c->loss[curve_entry_of(c, T)];
 }
 
 /* The epochs up to T, after those that were given up. */
@@ -315,7 +315,7 @@ static struct rank_past up_to(const struct rank_curve *c, const struct rank_scor
     if (p.done >= skip)
         return extend_by(c, how, T, 0, c->count, p);
     p.done = skip;
-    return extend_by(c, how, T, entry_of(c, skip + 1), c->count, p);
+    return extend_by(c, how, T, curve_entry_of(c, skip + 1), c->count, p);
 }
 
 double rank_curve_score(const struct rank_curve *c, const struct rank_score *how, int64_t T)

@@ -12,7 +12,7 @@
 
 enum { FILE_MAX = 16 << 20, BUDGETS = 10 };
 
-static char *trim(char *from, char *to)
+static char *finals_trim(char *from, char *to)
 {
     while (from < to && strchr(" \t\r", *from))
         from++;
@@ -23,9 +23,9 @@ static char *trim(char *from, char *to)
 }
 
 /* "NAME<tab, comma or blank>VALUE": 1, cut in two; 0: nothing on the line; -1: one word. */
-static int cut(char *line, char *end, char **name, char **value)
+static int finals_cut(char *line, char *end, char **name, char **value)
 {
-    char *text = trim(line, end), *at = text + strlen(text);
+    char *text = finals_trim(line, end), *at = text + strlen(text);
 
     if (*text == 0 || *text == '#')
         return 0;
@@ -37,7 +37,7 @@ static int cut(char *line, char *end, char **name, char **value)
     /* "NAME, VALUE": what is between the two may be several of these. */
     for (at--; at > text && strchr("\t, ", at[-1]); at--)
         ;
-    *name = trim(text, at);
+    *name = finals_trim(text, at);
     size_t n = strlen(*name);
     if (n > 1 && **name == '"' && (*name)[n - 1] == '"') {
         (*name)[n - 1] = 0;
@@ -63,7 +63,7 @@ int rank_finals_read(const struct rank_options *o, double *value, struct err *er
         struct err why;
         double v = 0;
         next = end ? end + 1 : NULL;
-        int got = cut(p, end ? end : p + strlen(p), &name, &number);
+        int got = finals_cut(p, end ? end : p + strlen(p), &name, &number);
         if (got < 0)
             rc = err_at(err, o->finals, line, NULL,
                         "has one word, expected the name of a run and its value");
@@ -94,7 +94,7 @@ struct item {
     int at;
 };
 
-static int by_value(const void *x, const void *y)
+static int finals_by_value(const void *x, const void *y)
 {
     const struct item *a = x, *b = y;
 
@@ -108,7 +108,7 @@ static void mean_ranks(const double *v, int n, double *to)
 
     for (int i = 0; i < n; i++)
         item[i] = (struct item){v[i], i};
-    qsort(item, (size_t)n, sizeof *item, by_value);
+    qsort(item, (size_t)n, sizeof *item, finals_by_value);
     for (int i = 0, k; i < n; i = k) {
         for (k = i + 1; k < n && item[k].v == item[i].v;)
             k++;

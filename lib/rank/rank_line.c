@@ -17,7 +17,7 @@ static int is_digit(char c)
 }
 
 /* Letters, digits, dot and underline continue a word. */
-static int is_word(char c)
+static int line_is_word(char c)
 {
     return is_digit(c) || (unsigned char)((c | 32) - 'a') < 26 || c == '.' || c == '_';
 }
@@ -39,7 +39,7 @@ static inline const char *short_decimal(const char *p, double *out)
     for (point = ++p; is_digit(*p) && p - point < 8; p++)
         m = m * 10 + (*p - '0');
     *out = (double)m / power_of_10[p - point];
-    return is_word(*p) ? NULL : p;
+    return line_is_word(*p) ? NULL : p;
 }
 
 /* strtod would also take leading blanks, hexadecimal and "nan(...)". */
@@ -53,7 +53,7 @@ const char *rank_line_number(const char *p, double *out)
     if ((!is_digit(*at) && *at != '.' && first != 'n' && first != 'i') || (at[1] | 32) == 'x')
         return NULL;
     *out = strtod(p, &end);
-    return end == p || end[-1] == ')' || is_word(*end) ? NULL : end;
+    return end == p || end[-1] == ')' || line_is_word(*end) ? NULL : end;
 }
 
 const char *rank_line_step(const char *p, int64_t *out)
@@ -67,7 +67,7 @@ const char *rank_line_step(const char *p, int64_t *out)
     return p == from || p - from > 17 || v > RANK_STEP_MAX ? NULL : p;
 }
 
-static const char *skip_blanks(const char *p)
+static const char *line_skip_blanks(const char *p)
 {
     while (*p == ' ' || *p == '\t')
         p++;
@@ -104,14 +104,14 @@ static enum rank_said parse_loss(const char *p, struct rank_point *out)
 /* "step N/M | train loss X", "step N/M | loss X", "step N: train loss X", p after "step ". */
 static enum rank_said parse_console(const char *p, struct rank_point *out)
 {
-    p = parse_steps(skip_blanks(p), out);
-    p = p ? skip_blanks(p) : NULL;
+    p = parse_steps(line_skip_blanks(p), out);
+    p = p ? line_skip_blanks(p) : NULL;
     if (!p || (*p != '|' && *p != ':'))
         return RANK_NOTHING;
-    p = skip_blanks(p + 1);
+    p = line_skip_blanks(p + 1);
     const char *train = skip_word(p, "train ");
     p = skip_word(train ? train : p, "loss ");
-    return parse_loss(p ? skip_blanks(p) : NULL, out);
+    return parse_loss(p ? line_skip_blanks(p) : NULL, out);
 }
 
 /*
@@ -150,7 +150,7 @@ static int json_loss(const struct tree_node *n, double *out)
 }
 
 /* Any object of JSON; what is no number where one is wanted is another program's key. */
-static enum rank_said parse_json(const char *p, int64_t bytes, struct rank_point *out)
+static enum rank_said line_parse_json(const char *p, int64_t bytes, struct rank_point *out)
 {
     struct tree t = {0};
     struct err err;
@@ -172,7 +172,7 @@ enum rank_said rank_line(const char *p, int64_t bytes, int tokens, struct rank_p
     *out = (struct rank_point){0};
     if (*p == '{')
         return !tokens && parse_json_head(p, p + bytes, out) ? RANK_LOSS
-                                                             : parse_json(p, bytes, out);
+                                                             : line_parse_json(p, bytes, out);
     if (*p != 's')
         return RANK_NOTHING;
     if ((q = skip_word(p, "s:"))) {

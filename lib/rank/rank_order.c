@@ -11,13 +11,13 @@
 
 #include "rank/rank.h"
 
-static int stops(const struct rank_options *o)
+static int order_stops(const struct rank_options *o)
 {
     return o->stop_below > 0 || o->stop_share > 0;
 }
 
 /* By what logs say of themselves, 0 where they do not say it. */
-static int check_alike(const struct rank_result *r, struct err *err)
+static int order_check_alike(const struct rank_result *r, struct err *err)
 {
     const struct rank_run *a = &r->run[0], *tokens = a, *planned = a; /* the first to say it */
     int headless = 0; /* a log does not begin at its first step */
@@ -64,7 +64,7 @@ static int too_short(const struct rank_run *run, int64_t want, struct err *err)
 }
 
 /* floor(fraction * of), from 1 to `of`; the billionth keeps 0.29 of 100 at 29. */
-static int64_t share_of(double fraction, int64_t of)
+static int64_t order_share_of(double fraction, int64_t of)
 {
     int64_t t = (int64_t)floor(fraction * (double)of * (1 + 1e-9));
 
@@ -84,9 +84,9 @@ static int64_t common_budget(const struct rank_result *r)
     if (r->o->epochs)
         return r->o->epochs;
     /* Whether to stop run 0 is asked of the epochs that it has. */
-    if (stops(r->o))
-        return r->o->fraction > 0 ? share_of(r->o->fraction, own) : own;
-    return r->o->fraction > 0 ? share_of(r->o->fraction, least) : most;
+    if (order_stops(r->o))
+        return r->o->fraction > 0 ? order_share_of(r->o->fraction, own) : own;
+    return r->o->fraction > 0 ? order_share_of(r->o->fraction, least) : most;
 }
 
 /* Each run's own budget; 0: too short, and left out, where the question is whether to stop run
@@ -103,7 +103,7 @@ static int set_budgets(struct rank_result *r, struct err *err)
         p->epochs = have < want ? have : want;
         if (have >= want && have > 0)
             continue;
-        if (i > 0 && stops(r->o))
+        if (i > 0 && order_stops(r->o))
             p->epochs = 0;
         else if (have == 0 || !r->o->force)
             return too_short(p->run, want, err);
@@ -139,7 +139,7 @@ static int alike(const struct rank_place *a, const struct rank_place *b, double 
 
 int rank_order(struct rank_result *r, struct err *err)
 {
-    if (!r->o->force && check_alike(r, err))
+    if (!r->o->force && order_check_alike(r, err))
         return -1;
     if (set_budgets(r, err))
         return -1;
@@ -163,13 +163,13 @@ int rank_order(struct rank_result *r, struct err *err)
             r->place[k].worst = to;
         }
     }
-    if (!stops(r->o))
+    if (!order_stops(r->o))
         return 0;
     /* Run 0 is to stop when its best possible rank is beyond the number of runs to keep. */
     const struct rank_place *p = r->place;
     while (p->run != &r->run[0])
         p++;
-    r->share = r->o->stop_share > 0           ? (int)share_of(r->o->stop_share, r->ranked)
+    r->share = r->o->stop_share > 0           ? (int)order_share_of(r->o->stop_share, r->ranked)
                : r->o->stop_below < r->ranked ? (int)r->o->stop_below
                                               : r->ranked;
     r->stop = p->best > r->share || !isfinite(p->score);

@@ -43,7 +43,7 @@ static int is_judged(const struct rank_result *r, int i)
 }
 
 /* The best last, so that it lies on top.  Returns how many are pale. */
-static int add_lines(struct svg_figure *f, const struct rank_result *r)
+static int plot_add_lines(struct svg_figure *f, const struct rank_result *r)
 {
     int colours = r->ranked > SVG_COLOURS ? SVG_COLOURS - 1 : SVG_COLOURS, judged = 0;
     int colour = 0, pale = 0;
@@ -80,7 +80,7 @@ void rank_plot(const struct rank_result *r, FILE *out)
     svg_figure_chart(
         &f, "training loss", (struct svg_axis){.name = "step", .unit = units_whole},
         (struct svg_axis){.name = "loss", .unit = units_plain, .tight = 1, .choose = 1}, 440);
-    int pale = add_lines(&f, r);
+    int pale = plot_add_lines(&f, r);
     int at =
         snprintf(f.note, sizeof f.note,
                  "by %s, lower is better; a point is the mean of an epoch of %" PRId64

@@ -10,7 +10,7 @@
 #include "rank/rank.h"
 
 /* Six digits after the point, where that is neither all zeros nor a hundred digits. */
-static void put_number(FILE *out, int width, double v)
+static void print_put_number(FILE *out, int width, double v)
 {
     if (!isfinite(v))
         fprintf(out, "%*s", width, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
@@ -21,8 +21,8 @@ static void put_number(FILE *out, int width, double v)
 }
 
 /* Adds words after "; ". */
-__attribute__((format(printf, 3, 4))) static void add(char *text, int space, const char *fmt,
-                                                      ...)
+__attribute__((format(printf, 3, 4))) static void print_add(char *text, int space,
+                                                            const char *fmt, ...)
 {
     int at = (int)strlen(text);
     va_list args;
@@ -46,27 +46,28 @@ static void note_run(const struct rank_result *r, const struct rank_place *p, ch
 
     *text = 0;
     if (!p->epochs)
-        add(text, space, "not compared: %" PRId64 " epoch%s", have, have == 1 ? "" : "s");
+        print_add(text, space, "not compared: %" PRId64 " epoch%s", have, have == 1 ? "" : "s");
     else if (!isfinite(p->score) && c->bad < 0)
-        add(text, space, "score overflows");
+        print_add(text, space, "score overflows");
     else if (!isfinite(p->score))
-        add(text, space, "not finite from step %" PRId64, c->bad);
+        print_add(text, space, "not finite from step %" PRId64, c->bad);
     else if (p->best < p->worst)
-        add(text, space, "within noise");
+        print_add(text, space, "within noise");
     if (r->forced && p->epochs)
-        add(text, space, "%" PRId64 " epoch%s", p->epochs, p->epochs == 1 ? "" : "s");
+        print_add(text, space, "%" PRId64 " epoch%s", p->epochs, p->epochs == 1 ? "" : "s");
     if (rank_curve_headless(c))
-        add(text, space, "begins with step %" PRId64, c->first);
+        print_add(text, space, "begins with step %" PRId64, c->first);
     if (c->back)
-        add(text, space, "rewound %" PRId64 " time%s", c->back, c->back == 1 ? "" : "s");
+        print_add(text, space, "rewound %" PRId64 " time%s", c->back, c->back == 1 ? "" : "s");
     if (c->blind)
-        add(text, space, "%" PRId64 " epoch%s without the beginning", c->blind,
-            c->blind == 1 ? "" : "s");
+        print_add(text, space, "%" PRId64 " epoch%s without the beginning", c->blind,
+                  c->blind == 1 ? "" : "s");
     if (run->broken)
-        add(text, space, "%" PRId64 " broken line%s", run->broken, run->broken == 1 ? "" : "s");
+        print_add(text, space, "%" PRId64 " broken line%s", run->broken,
+                  run->broken == 1 ? "" : "s");
 }
 
-static void put_head(const struct rank_result *r, FILE *out)
+static void print_put_head(const struct rank_result *r, FILE *out)
 {
     const struct rank_options *o = r->o;
 
@@ -86,7 +87,7 @@ static void put_head(const struct rank_result *r, FILE *out)
     fprintf(out, "\n");
 }
 
-static void put_row(const struct rank_result *r, const struct rank_place *p, FILE *out)
+static void print_put_row(const struct rank_result *r, const struct rank_place *p, FILE *out)
 {
     char rank[32] = "-", note[256];
 
@@ -94,10 +95,10 @@ static void put_row(const struct rank_result *r, const struct rank_place *p, FIL
         snprintf(rank, sizeof rank, p->best < p->worst ? "%d-%d" : "%d", p->best, p->worst);
     fprintf(out, "%-9s", rank);
     if (p->epochs) {
-        put_number(out, 16, p->score);
+        print_put_number(out, 16, p->score);
         if (r->o->how.method == RANK_SOTL)
-            put_number(out, 14, p->score / log(2));
-        put_number(out, 14, p->loss);
+            print_put_number(out, 14, p->score / log(2));
+        print_put_number(out, 14, p->loss);
         fprintf(out, " %11" PRId64, p->epochs * p->run->curve.per_epoch);
     } else {
         fprintf(out, "%16s%s%14s %11s", "-",
@@ -130,11 +131,11 @@ static void put_tau(const struct rank_result *r, FILE *out)
 
 void rank_print(const struct rank_result *r, FILE *out)
 {
-    put_head(r, out);
+    print_put_head(r, out);
     fprintf(out, "RANK                SCORE%s          LAST       STEPS  RUN\n",
             r->o->how.method == RANK_SOTL ? "          BITS" : "");
     for (int i = 0; i < r->o->logs; i++)
-        put_row(r, &r->place[i], out);
+        print_put_row(r, &r->place[i], out);
     if (r->taus)
         put_tau(r, out);
     if (r->share) {

@@ -59,7 +59,7 @@ void schedule_gen_emit(struct schedule_gen *g, int lane, int64_t step, int src, 
     schedule_gen_row(g, row);
 }
 
-static int by_step(const void *a, const void *b)
+static int gen_by_step(const void *a, const void *b)
 {
     const struct schedule_row *x = a, *y = b;
     int c = x->step - y->step;
@@ -104,7 +104,8 @@ static void compose(struct schedule_gen *g, int dry)
 }
 
 /* All but the rows. */
-static int begin(const struct schedule_spec *spec, struct schedule_gen *gen, struct err *err)
+static int gen_begin(const struct schedule_spec *spec, struct schedule_gen *gen,
+                     struct err *err)
 {
     struct schedule *s = gen->out;
     int g = spec->groups->count;
@@ -133,7 +134,7 @@ int schedule_check(const struct schedule_spec *spec, struct err *err)
 {
     struct schedule s;
     struct schedule_gen gen = {.spec = spec, .out = &s};
-    int rc = begin(spec, &gen, err);
+    int rc = gen_begin(spec, &gen, err);
 
     schedule_release(&s);
     return rc;
@@ -145,13 +146,13 @@ int schedule_gen(const struct schedule_spec *spec, int rank, struct schedule *ou
     struct schedule s;
     struct schedule_gen gen = {.spec = spec, .out = &s, .rank = rank};
 
-    if (begin(spec, &gen, err)) {
+    if (gen_begin(spec, &gen, err)) {
         schedule_release(&s);
         return -1;
     }
     compose(&gen, 0);
     if (s.rows)
-        qsort(s.row, (size_t)s.rows, sizeof *s.row, by_step);
+        qsort(s.row, (size_t)s.rows, sizeof *s.row, gen_by_step);
     *out = s;
     return 0;
 }

@@ -145,7 +145,7 @@ static void over(const struct few *f, enum who who, const struct schedule_genera
  * Inside group k: all parts of segment e from the one who has them, hop u a round; without
  * those that a member owns itself, where it does not get them back.
  */
-static void hand_out(struct schedule_gen *g, int k, int e, int src, int back)
+static void gen_few_hand_out(struct schedule_gen *g, int k, int e, int src, int back)
 {
     const struct schedule *s = g->out;
     int m = s->groups.members[k], C = s->subchunks, count = s->groups.count;
@@ -163,7 +163,7 @@ static void hand_out(struct schedule_gen *g, int k, int e, int src, int back)
 }
 
 /* A stage: inside the groups, from the holders or the leaders. */
-static void inside(const struct few *f, enum who who, int back)
+static void gen_few_inside(const struct few *f, enum who who, int back)
 {
     struct schedule_gen *g = f->g;
     const struct schedule *s = g->out;
@@ -174,12 +174,13 @@ static void inside(const struct few *f, enum who who, int back)
         return;
     for (int k = 0; k < s->groups.count; k++)
         for (int e = 0; e < s->segments && (only < 0 || k == only); e++)
-            hand_out(g, k, e,
-                     who == LEADERS ? leader(f, k) : s->holder[e * s->groups.count + k], back);
+            gen_few_hand_out(g, k, e,
+                             who == LEADERS ? leader(f, k) : s->holder[e * s->groups.count + k],
+                             back);
 }
 
 /* A stage: what the members own, to their leader. */
-static void collect(const struct few *f)
+static void gen_few_collect(const struct few *f)
 {
     struct schedule_gen *g = f->g;
     const struct schedule *s = g->out;
@@ -216,7 +217,7 @@ static void sum_up(const struct few *f, enum who who)
 }
 
 /* One half: the reversal runs the stages the other way round. */
-static void half(const struct few *f, int across, int within)
+static void gen_few_half(const struct few *f, int across, int within)
 {
     int leaders = across && within && !f->flat;
 
@@ -227,11 +228,11 @@ static void half(const struct few *f, int across, int within)
     for (int i = 0; i < 3; i++) {
         int stage = f->g->reverse ? 2 - i : i;
         if (stage == 0 && leaders)
-            collect(f);
+            gen_few_collect(f);
         if (stage == 1 && across)
             over(f, leaders ? LEADERS : HOLDERS, f->kernel, 0);
         if (stage == 2 && within)
-            inside(f, leaders ? LEADERS : HOLDERS, !leaders);
+            gen_few_inside(f, leaders ? LEADERS : HOLDERS, !leaders);
     }
 }
 
@@ -259,16 +260,16 @@ void schedule_gen_few(struct schedule_gen *g)
         enum who who = whole ? LEADERS : HOLDERS;
         g->reverse = 1;
         if (phases & SCHEDULE_REDUCE_INSIDE)
-            inside(&f, who, 1);
+            gen_few_inside(&f, who, 1);
         sum_up(&f, who);
         if (phases & SCHEDULE_GATHER_INSIDE)
-            inside(&f, who, 1);
+            gen_few_inside(&f, who, 1);
     } else {
         g->reverse = 1;
-        half(&f, phases & SCHEDULE_REDUCE_ACROSS, phases & SCHEDULE_REDUCE_INSIDE);
+        gen_few_half(&f, phases & SCHEDULE_REDUCE_ACROSS, phases & SCHEDULE_REDUCE_INSIDE);
         g->reverse = 0;
         g->out->gather_step = (int)g->next;
-        half(&f, phases & SCHEDULE_GATHER_ACROSS, phases & SCHEDULE_GATHER_INSIDE);
+        gen_few_half(&f, phases & SCHEDULE_GATHER_ACROSS, phases & SCHEDULE_GATHER_INSIDE);
     }
 }
 
@@ -286,5 +287,5 @@ void schedule_gen_few_cast(struct schedule_gen *g)
         over(&f, who, f.kernel, 1);
     }
     if (!f.flat)
-        inside(&f, LEADERS, 1);
+        gen_few_inside(&f, LEADERS, 1);
 }

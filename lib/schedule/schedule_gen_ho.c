@@ -66,7 +66,7 @@ struct ho_load {
     int segment, chunk, chunks;
 };
 
-static void begin(struct ho *h, struct schedule_gen *g)
+static void gen_ho_begin(struct ho *h, struct schedule_gen *g)
 {
     int most = groups_largest(&g->out->groups);
 
@@ -79,8 +79,8 @@ static void begin(struct ho *h, struct schedule_gen *g)
     h->hops = h->inner + (most > 2 ? most - 1 : 1);
 }
 
-static void move(const struct ho *h, int lane, int64_t turn, int offset, int src, int dst,
-                 struct ho_load load)
+static void gen_ho_move(const struct ho *h, int lane, int64_t turn, int offset, int src,
+                        int dst, struct ho_load load)
 {
     struct schedule_gen *g = h->g;
     int64_t step = h->cast ? 1 + turn : turn * g->out->subchunks;
@@ -106,7 +106,7 @@ static int carrier(const struct ring *r, int unit)
     return r->start[unit] + (int)(r->entry * s_b / s_a);
 }
 
-static struct ring ring_of(const struct ho *h, int l, int place, int entry)
+static struct ring gen_ho_ring_of(const struct ho *h, int l, int place, int entry)
 {
     int count = h->g->out->groups.count;
     const int *unit = h->b.unit + (int64_t)l * count;
@@ -125,7 +125,7 @@ static struct ring ring_of(const struct ho *h, int l, int place, int entry)
  * Inside group k, at this turn: from the holder round the cells, from carrier to carrier, and
  * in each cell from its carrier to the other ranks.
  */
-static void hand_out(const struct ho *h, int k, int64_t turn, struct ho_load load)
+static void gen_ho_hand_out(const struct ho *h, int k, int64_t turn, struct ho_load load)
 {
     const struct schedule *s = h->g->out;
     int src = s->holder[(int64_t)load.segment * s->groups.count + k];
@@ -135,7 +135,7 @@ static void hand_out(const struct ho *h, int k, int64_t turn, struct ho_load loa
         struct groups_cell to = groups_cell_after(&s->groups, src, i);
         int carrier = to.rank[to.carrier];
         if (!h->cast || carrier != s->root)
-            move(h, lane, turn, u, before, carrier, load);
+            gen_ho_move(h, lane, turn, u, before, carrier, load);
         before = carrier;
     }
     for (int i = 0; i < cells; i++) {
@@ -143,7 +143,7 @@ static void hand_out(const struct ho *h, int k, int64_t turn, struct ho_load loa
         for (int j = 1; j < in.ranks; j++, u++) {
             int dst = in.rank[(in.carrier + j) % in.ranks];
             if (!h->cast || dst != s->root)
-                move(h, lane, turn, u, in.rank[in.carrier], dst, load);
+                gen_ho_move(h, lane, turn, u, in.rank[in.carrier], dst, load);
         }
     }
 }
@@ -160,7 +160,7 @@ static void group_rows(const struct ho *h, int k, int x, struct ho_load load)
     int64_t turn = 0, below = h->turns; /* turns of one hop at this level */
 
     for (int l = h->b.rails; l >= 1; l--) {
-        struct ring r = ring_of(h, l, place, entry);
+        struct ring r = gen_ho_ring_of(h, l, place, entry);
         int unit = h->b.unit[(int64_t)l * s->groups.count + place] -
                    h->b.unit[(int64_t)l * s->groups.count + entry] + r.from;
         int t = (unit - r.from + r.units) % r.units;
@@ -170,16 +170,16 @@ static void group_rows(const struct ho *h, int k, int x, struct ho_load load)
             int to = carrier(&r, (unit + 1) % r.units);
             int of = carrier(&r, (unit + r.units - 1) % r.units);
             if (t < r.units - 1)
-                move(h, load.segment, turn + t * below, h->b.rails - l, holder[k],
-                     holder[h->b.order[to]], load);
+                gen_ho_move(h, load.segment, turn + t * below, h->b.rails - l, holder[k],
+                            holder[h->b.order[to]], load);
             if (t > 0 && h->g->rank >= 0)
-                move(h, load.segment, turn + (t - 1) * below, h->b.rails - l,
-                     holder[h->b.order[of]], holder[k], load);
+                gen_ho_move(h, load.segment, turn + (t - 1) * below, h->b.rails - l,
+                            holder[h->b.order[of]], holder[k], load);
         }
         turn += t * below;
     }
     if (h->inside)
-        hand_out(h, k, turn, load);
+        gen_ho_hand_out(h, k, turn, load);
 }
 
 void schedule_gen_ho(struct schedule_gen *g, int across, int inside)
@@ -190,7 +190,7 @@ void schedule_gen_ho(struct schedule_gen *g, int across, int inside)
     int only = g->rank >= 0 ? s->groups.group_of[g->rank] : -1;
     int first = only >= 0 ? only : 0, end = only >= 0 ? only + 1 : count;
 
-    begin(&h, g);
+    gen_ho_begin(&h, g);
     if (schedule_gen_stage(g, h.turns * C * h.hops))
         for (int e = 0; e < s->segments; e++)
             for (int x = 0; x < count; x++)
@@ -210,23 +210,23 @@ static void cast_segment(const struct ho *h, const int *chain, int e)
     struct ho_load load = {e, e * chunks, chunks};
 
     if (h->across && holder[chain[0]] != s->root)
-        move(h, s->segments, -1, 0, s->root, holder[chain[0]], load);
+        gen_ho_move(h, s->segments, -1, 0, s->root, holder[chain[0]], load);
     for (int t = 0; t < count; t++) {
         int k = chain[t];
         if (h->across && t + 1 < count)
-            move(h, e, t, 0, holder[k], holder[chain[t + 1]], load);
+            gen_ho_move(h, e, t, 0, holder[k], holder[chain[t + 1]], load);
         if (h->inside && (mine < 0 || mine == k))
-            hand_out(h, k, t, load);
+            gen_ho_hand_out(h, k, t, load);
     }
 }
 
-static void cast(struct schedule_gen *g, int across, int inside)
+static void gen_ho_cast(struct schedule_gen *g, int across, int inside)
 {
     const struct schedule *s = g->out;
     struct ho h = {.across = across, .inside = inside, .cast = 1};
     int count = s->groups.count;
 
-    begin(&h, g);
+    gen_ho_begin(&h, g);
     if (schedule_gen_stage(g, (count + (int64_t)count * s->subchunks) * h.hops)) {
         int *chain = schedule_blocks_chain(&h.b, count, s->groups.group_of[s->root]);
         for (int e = 0; e < s->segments; e++)
@@ -238,7 +238,7 @@ static void cast(struct schedule_gen *g, int across, int inside)
 
 static void ho_ring_cast(struct schedule_gen *g)
 {
-    cast(g, 1, 1);
+    gen_ho_cast(g, 1, 1);
 }
 
 const struct schedule_generator schedule_generator_ho_ring = {.half = schedule_gen_ho,
@@ -259,9 +259,9 @@ static void two_level_half(struct schedule_gen *g, int across, int inside)
 
 static void two_level_cast(struct schedule_gen *g)
 {
-    cast(g, 1, 0);
+    gen_ho_cast(g, 1, 0);
     schedule_gen_barrier(g);
-    cast(g, 0, 1);
+    gen_ho_cast(g, 0, 1);
 }
 
 const struct schedule_generator schedule_generator_two_level = {

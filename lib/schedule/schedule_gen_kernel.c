@@ -36,7 +36,7 @@ static int log2_down(int n)
 }
 
 /* ceil(log2 n) */
-static int log2_up(int n)
+static int gen_kernel_log2_up(int n)
 {
     return n > 1 ? log2_down(n - 1) + 1 : 0;
 }
@@ -97,14 +97,15 @@ static void bruck(struct schedule_team *t)
 {
     int n = t->count;
 
-    for (int r = 0; r < log2_up(n); r++) {
+    for (int r = 0; r < gen_kernel_log2_up(n); r++) {
         int far = 1 << r, items = far < n - far ? far : n - far;
         for (int i = 0; i < n; i++)
             team_send(t, r, (i + far) % n, i, (i + far) % n, items);
     }
 }
 
-const struct schedule_generator schedule_generator_bruck = {.rounds = log2_up, .run = bruck};
+const struct schedule_generator schedule_generator_bruck = {.rounds = gen_kernel_log2_up,
+                                                            .run = bruck};
 
 /* ---- recursive doubling ---- */
 
@@ -191,7 +192,7 @@ static void exchange_pair(struct schedule_team *t, int r, int src, int dst)
         }
 }
 
-static void exchange(struct schedule_team *t)
+static void gen_kernel_exchange(struct schedule_team *t)
 {
     int n = t->count, bits = log2_down(n);
 
@@ -201,7 +202,7 @@ static void exchange(struct schedule_team *t)
 }
 
 const struct schedule_generator schedule_generator_exchange = {.rounds = exchange_rounds,
-                                                               .run = exchange};
+                                                               .run = gen_kernel_exchange};
 
 /* ---- trees ---- */
 
@@ -213,12 +214,12 @@ static int below(int n, int child, int far)
 
 static int tree_rounds(int n)
 {
-    return 2 * log2_up(n);
+    return 2 * gen_kernel_log2_up(n);
 }
 
 static void tree(struct schedule_team *t)
 {
-    int n = t->count, bits = log2_up(n);
+    int n = t->count, bits = gen_kernel_log2_up(n);
 
     for (int r = 0; r < bits; r++)
         for (int i = 0, far = 1 << r; i + far < n; i += 2 * far) {
@@ -233,7 +234,7 @@ const struct schedule_generator schedule_generator_tree = {.rounds = tree_rounds
 /* From 0 down: to each child all items, or only those of its own branch. */
 static void down(struct schedule_team *t, int all)
 {
-    int n = t->count, bits = log2_up(n);
+    int n = t->count, bits = gen_kernel_log2_up(n);
 
     for (int r = 0; r < bits; r++)
         for (int i = 0, far = 1 << r; i + far < n; i += 2 * far)
@@ -245,15 +246,16 @@ static void spread(struct schedule_team *t)
     down(t, 1);
 }
 
-const struct schedule_generator schedule_generator_spread = {.rounds = log2_up, .run = spread};
+const struct schedule_generator schedule_generator_spread = {.rounds = gen_kernel_log2_up,
+                                                             .run = spread};
 
-static void scatter(struct schedule_team *t)
+static void gen_kernel_scatter(struct schedule_team *t)
 {
     down(t, 0);
 }
 
-const struct schedule_generator schedule_generator_scatter = {.rounds = log2_up,
-                                                              .run = scatter};
+const struct schedule_generator schedule_generator_scatter = {.rounds = gen_kernel_log2_up,
+                                                              .run = gen_kernel_scatter};
 
 static int fan_rounds(int n)
 {

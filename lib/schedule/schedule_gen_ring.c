@@ -50,7 +50,7 @@ static void block(struct schedule_gen *g, int t, int most, int owner, int src, i
     }
 }
 
-static void gather(struct schedule_gen *g)
+static void gen_ring_gather(struct schedule_gen *g)
 {
     const struct groups *groups = &g->out->groups;
     int n = groups->ranks, most = most_segments(g->out), step = g->reverse ? n - 1 : 1;
@@ -66,7 +66,7 @@ static void gather(struct schedule_gen *g)
     }
 }
 
-static void cast(struct schedule_gen *g)
+static void gen_ring_cast(struct schedule_gen *g)
 {
     const struct schedule *s = g->out;
     int n = s->groups.ranks;
@@ -84,12 +84,13 @@ static void cast(struct schedule_gen *g)
 }
 
 /* A ring over all ranks does not exist for a part of the phases. */
-static void half(struct schedule_gen *g, int across, int inside)
+static void gen_ring_half(struct schedule_gen *g, int across, int inside)
 {
     if (across && inside)
-        gather(g);
+        gen_ring_gather(g);
     else
         schedule_gen_ho(g, across, inside);
 }
 
-const struct schedule_generator schedule_generator_ring = {.half = half, .cast = cast};
+const struct schedule_generator schedule_generator_ring = {.half = gen_ring_half,
+                                                           .cast = gen_ring_cast};

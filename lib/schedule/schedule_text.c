@@ -125,7 +125,7 @@ static int bad(struct reader *r, const char *key, const char *expected)
     return err_at(r->err, r->name, r->line, key, "expected %s", expected);
 }
 
-static int next_line(struct reader *r)
+static int text_next_line(struct reader *r)
 {
     char *at = r->next;
 
@@ -152,7 +152,7 @@ static int word_is(const struct reader *r, const char *key)
     return r->words > 0 && strcmp(r->word[0], key) == 0;
 }
 
-static int number(struct reader *r, int at, int64_t lo, int64_t hi, int *out)
+static int text_number(struct reader *r, int at, int64_t lo, int64_t hi, int *out)
 {
     int64_t v = 0;
 
@@ -172,7 +172,7 @@ static int only_number(struct reader *r, int64_t lo, int64_t hi, int *out)
 {
     if (r->words > 2)
         return bad(r, r->word[0], "one number in the line");
-    return number(r, 1, lo, hi, out);
+    return text_number(r, 1, lo, hi, out);
 }
 
 static int read_phases(struct reader *r, struct schedule *s)
@@ -180,7 +180,7 @@ static int read_phases(struct reader *r, struct schedule *s)
     static const char expected[] = "'phases' and broadcast, or some of reduce-inside, "
                                    "reduce-across, gather-across, gather-inside";
 
-    if (next_line(r) || !word_is(r, "phases") || r->words < 2)
+    if (text_next_line(r) || !word_is(r, "phases") || r->words < 2)
         return bad(r, NULL, expected);
     for (int w = 1; w < r->words; w++) {
         int i = 0;
@@ -195,16 +195,16 @@ static int read_phases(struct reader *r, struct schedule *s)
     return 0;
 }
 
-static int read_groups(struct reader *r, struct schedule *s)
+static int schedule_text_read_groups(struct reader *r, struct schedule *s)
 {
     int *group_of = mem_new(GROUPS_RANKS_MAX, sizeof(int)), ranks = 0, count = 0, rc = 0;
 
-    while (rc == 0 && next_line(r) == 0 && word_is(r, "group")) {
+    while (rc == 0 && text_next_line(r) == 0 && word_is(r, "group")) {
         count++;
         rc = r->words < 2 ? bad(r, "group", "at least one rank") : 0;
         for (int w = 1, last = 0; rc == 0 && w < r->words; w++) {
             int rank = 0;
-            rc = number(r, w, 0, GROUPS_RANKS_MAX - 1, &rank);
+            rc = text_number(r, w, 0, GROUPS_RANKS_MAX - 1, &rank);
             if (rc == 0 && (group_of[rank] || (w > 1 && rank < last)))
                 rc = bad(r, r->word[w], "each rank in one group only, in rising order");
             last = rank;
@@ -234,14 +234,14 @@ static int read_segments(struct reader *r, struct schedule *s)
             mem_grow(s->holder, &space, (size_t)(s->segments + 1) * (size_t)count, sizeof(int));
         for (int k = 0; k < count; k++) {
             int rank = 0;
-            if (number(r, k + 1, 0, s->groups.ranks - 1, &rank))
+            if (text_number(r, k + 1, 0, s->groups.ranks - 1, &rank))
                 return -1;
             if (s->groups.group_of[rank] != k)
                 return bad(r, r->word[k + 1], "a rank of that group");
             s->holder[s->segments * count + k] = rank;
         }
         s->segments++;
-        if (next_line(r))
+        if (text_next_line(r))
             return -1;
     }
     if (s->segments == 0)
@@ -257,16 +257,16 @@ static int read_chunks(struct reader *r, const struct schedule *s, struct schedu
 
     if (into)
         *into++ = 0;
-    if (number(r, 4, 0, slots - 1, &row->chunk))
+    if (text_number(r, 4, 0, slots - 1, &row->chunk))
         return -1;
     row->into = row->chunk;
     if (!into)
         return 0;
     r->word[4] = into;
-    return number(r, 4, 0, slots - 1, &row->into);
+    return text_number(r, 4, 0, slots - 1, &row->into);
 }
 
-static int read_rows(struct reader *r, struct schedule *s)
+static int text_read_rows(struct reader *r, struct schedule *s)
 {
     int rows = 0;
     size_t space = 0;
@@ -275,10 +275,10 @@ static int read_rows(struct reader *r, struct schedule *s)
         return r->err->code ? -1 : bad(r, NULL, "'rows' and their number");
     for (int i = 0; i < rows; i++) {
         struct schedule_row row = {0};
-        if (next_line(r) || number(r, 0, 0, s->lanes - 1, &row.lane) ||
-            number(r, 1, 0, INT32_MAX - 1, &row.step) ||
-            number(r, 2, 0, s->groups.ranks - 1, &row.src) ||
-            number(r, 3, 0, s->groups.ranks - 1, &row.dst) || read_chunks(r, s, &row))
+        if (text_next_line(r) || text_number(r, 0, 0, s->lanes - 1, &row.lane) ||
+            text_number(r, 1, 0, INT32_MAX - 1, &row.step) ||
+            text_number(r, 2, 0, s->groups.ranks - 1, &row.src) ||
+            text_number(r, 3, 0, s->groups.ranks - 1, &row.dst) || read_chunks(r, s, &row))
             return -1;
         if (r->words != 6 || (strcmp(r->word[5], "copy") && strcmp(r->word[5], "add")))
             return bad(r, NULL, "lane step src dst chunk, and copy or add");
@@ -289,7 +289,7 @@ static int read_rows(struct reader *r, struct schedule *s)
         s->row[i] = row;
         s->rows = i + 1;
     }
-    if (next_line(r) || !word_is(r, "end") || r->words > 1)
+    if (text_next_line(r) || !word_is(r, "end") || r->words > 1)
         return bad(r, NULL, "'end' after the rows");
     r->line++;
     return *r->next ? bad(r, NULL, "nothing after 'end'") : 0;
@@ -298,36 +298,37 @@ static int read_rows(struct reader *r, struct schedule *s)
 /* Reads the lines between the sub-chunks and the rows: planes, root, barriers. */
 static int read_extras(struct reader *r, struct schedule *s)
 {
-    if (word_is(r, "planes") && (only_number(r, 1, PLANES_MAX, &s->planes) || next_line(r)))
+    if (word_is(r, "planes") &&
+        (only_number(r, 1, PLANES_MAX, &s->planes) || text_next_line(r)))
         return -1;
     if ((int64_t)s->chunks * (1 + s->planes) > INT32_MAX)
         return bad(r, "planes", "fewer than 2^31 chunks in all");
     if (s->phases == SCHEDULE_BROADCAST) {
         if (!word_is(r, "root"))
             return bad(r, NULL, "'root' and the rank that broadcasts");
-        if (only_number(r, 0, s->groups.ranks - 1, &s->root) || next_line(r))
+        if (only_number(r, 0, s->groups.ranks - 1, &s->root) || text_next_line(r))
             return -1;
     }
     while (word_is(r, "barrier")) {
         if (s->barriers == 4)
             return bad(r, "barrier", "at most 4 barriers");
-        if (only_number(r, 0, INT32_MAX, &s->barrier[s->barriers++]) || next_line(r))
+        if (only_number(r, 0, INT32_MAX, &s->barrier[s->barriers++]) || text_next_line(r))
             return -1;
     }
     return 0;
 }
 
-static int read_all(struct reader *r, struct schedule *s)
+static int text_read_all(struct reader *r, struct schedule *s)
 {
-    if (next_line(r) || !word_is(r, "paro-schedule/1") || r->words > 1)
+    if (text_next_line(r) || !word_is(r, "paro-schedule/1") || r->words > 1)
         return bad(r, NULL, "'paro-schedule/1' in the first line");
-    if (next_line(r) || !word_is(r, "algo") || r->words != 2)
+    if (text_next_line(r) || !word_is(r, "algo") || r->words != 2)
         return bad(r, NULL, "'algo' and its name");
     if (schedule_algo_parse(r->word[1], &s->algo, r->err))
         return err_prefix(r->err, "%s:%d: ", r->name, r->line);
     if (s->algo == SCHEDULE_AUTO)
         return bad(r, "auto", "the algorithm that was taken");
-    if (read_phases(r, s) || read_groups(r, s) || read_segments(r, s))
+    if (read_phases(r, s) || schedule_text_read_groups(r, s) || read_segments(r, s))
         return -1;
     if (!word_is(r, "subchunks") || only_number(r, 1, SUBCHUNKS_MAX, &s->subchunks))
         return r->err->code ? -1 : bad(r, NULL, "'subchunks' and their number");
@@ -338,7 +339,7 @@ static int read_all(struct reader *r, struct schedule *s)
         return bad(r, "subchunks", "at most 2^20 chunks more than the text has bytes");
     s->chunks = (int)chunks;
     s->lanes = s->segments + 2;
-    if (next_line(r) || read_extras(r, s) || read_rows(r, s))
+    if (text_next_line(r) || read_extras(r, s) || text_read_rows(r, s))
         return -1;
     s->gather_step = s->steps;
     return 0;
@@ -356,7 +357,7 @@ int schedule_parse(struct schedule *s, char *text, int64_t bytes, const char *na
         r.line = 1;
         return bad(&r, NULL, "text without zero bytes");
     }
-    rc = read_all(&r, &new);
+    rc = text_read_all(&r, &new);
     if (rc == 0)
         *s = new;
     else

@@ -46,13 +46,13 @@ struct proof {
    one. */
 enum share { NOTHING, OWN, GROUP, ALL };
 
-static uint64_t *set_of(struct proof *p, int at)
+static uint64_t *verify_set_of(struct proof *p, int at)
 {
     return p->set + (int64_t)at * p->words;
 }
 
 /* Where a chunk number lies on a rank: the plane decides, the chunk under proof is one. */
-static int place_of(const struct proof *p, int rank, int chunk)
+static int verify_place_of(const struct proof *p, int rank, int chunk)
 {
     return chunk / p->s->chunks * p->s->groups.ranks + rank;
 }
@@ -67,7 +67,7 @@ static int place_compare(const void *a, const void *b)
 /* Its index among those of the chunk under proof. */
 static int place_find(const struct proof *p, int rank, int chunk)
 {
-    int place = place_of(p, rank, chunk);
+    int place = verify_place_of(p, rank, chunk);
     const int *at = bsearch(&place, p->place, (size_t)p->places, sizeof *at, place_compare);
 
     assert(at);
@@ -113,7 +113,7 @@ static int share_size(const struct proof *p, enum share share, int rank)
     return (int[]){0, 1, g->members[g->group_of[rank]], g->ranks}[share];
 }
 
-static int holds(const struct schedule *s, int chunk, int rank)
+static int verify_holds(const struct schedule *s, int chunk, int rank)
 {
     int count = s->groups.count, segment = chunk / s->subchunks / count;
 
@@ -122,7 +122,7 @@ static int holds(const struct schedule *s, int chunk, int rank)
 
 static int owns(const struct schedule *s, int chunk, int rank)
 {
-    return holds(s, chunk, rank) &&
+    return verify_holds(s, chunk, rank) &&
            chunk / s->subchunks % s->groups.count == s->groups.group_of[rank];
 }
 
@@ -134,10 +134,10 @@ static enum share initial(const struct schedule *s, int chunk, int rank)
     if (s->phases & SCHEDULE_REDUCE_INSIDE)
         return OWN;
     if (s->phases & SCHEDULE_REDUCE_ACROSS)
-        return holds(s, chunk, rank) ? GROUP : NOTHING;
+        return verify_holds(s, chunk, rank) ? GROUP : NOTHING;
     if (s->phases & SCHEDULE_GATHER_ACROSS)
         return owns(s, chunk, rank) ? ALL : NOTHING;
-    return holds(s, chunk, rank) ? ALL : NOTHING;
+    return verify_holds(s, chunk, rank) ? ALL : NOTHING;
 }
 
 /* The share that a rank must hold at the end; NOTHING: it may hold anything. */
@@ -146,22 +146,22 @@ static enum share due(const struct schedule *s, int chunk, int rank)
     if (s->phases & (SCHEDULE_GATHER_INSIDE | SCHEDULE_BROADCAST))
         return ALL;
     if (s->phases & SCHEDULE_GATHER_ACROSS)
-        return holds(s, chunk, rank) ? ALL : NOTHING;
+        return verify_holds(s, chunk, rank) ? ALL : NOTHING;
     if (s->phases & SCHEDULE_REDUCE_ACROSS)
         return owns(s, chunk, rank) ? ALL : NOTHING;
-    return holds(s, chunk, rank) ? GROUP : NOTHING;
+    return verify_holds(s, chunk, rank) ? GROUP : NOTHING;
 }
 
 /* The places that the chunk's rows name, as they are before the first row. */
-static int begin(struct proof *p, int chunk, struct err *err)
+static int verify_begin(struct proof *p, int chunk, struct err *err)
 {
     const struct schedule *s = p->s;
     int64_t named = 0;
 
     for (int64_t i = p->first[chunk]; i < p->first[chunk + 1]; i++) {
         const struct schedule_row *row = &s->row[p->order[i]];
-        p->place[named++] = place_of(p, row->src, row->chunk);
-        p->place[named++] = place_of(p, row->dst, row->into);
+        p->place[named++] = verify_place_of(p, row->src, row->chunk);
+        p->place[named++] = verify_place_of(p, row->dst, row->into);
     }
     p->places = 0;
     if (named == 0)
@@ -185,7 +185,7 @@ static int begin(struct proof *p, int chunk, struct err *err)
     for (int i = 0; i < p->places; i++) {
         p->read_step[i] = p->write_step[i] = -1;
         if (p->place[i] < s->groups.ranks)
-            set_share(p, set_of(p, i), initial(s, chunk, p->place[i]), p->place[i]);
+            set_share(p, verify_set_of(p, i), initial(s, chunk, p->place[i]), p->place[i]);
     }
     return 0;
 }
@@ -206,7 +206,7 @@ static int take_row(struct proof *p, int64_t at, struct err *err)
 {
     const struct schedule_row *row = &p->s->row[at];
     int src = place_find(p, row->src, row->chunk), dst = place_find(p, row->dst, row->into);
-    uint64_t *from = set_of(p, src), *to = set_of(p, dst);
+    uint64_t *from = verify_set_of(p, src), *to = verify_set_of(p, dst);
 
     if (p->write_step[src] == row->step || p->write_step[dst] == row->step ||
         p->read_step[dst] == row->step)
@@ -230,13 +230,13 @@ static int take_row(struct proof *p, int64_t at, struct err *err)
 }
 
 /* A rank's own copy of the chunk at the end; at is its place, or -1 where no row names it. */
-static int check_end(struct proof *p, int chunk, int rank, int at, struct err *err)
+static int verify_check_end(struct proof *p, int chunk, int rank, int at, struct err *err)
 {
     const struct groups *g = &p->s->groups;
     enum share want = due(p->s, chunk, rank);
     int k = g->group_of[rank], expected = share_size(p, want, rank);
     int have = at < 0 ? share_size(p, initial(p->s, chunk, rank), rank)
-                      : set_count(set_of(p, at), p->words);
+                      : set_count(verify_set_of(p, at), p->words);
 
     if (want != NOTHING && have != expected)
         return err_set(err, ERR_MISMATCH,
@@ -244,7 +244,7 @@ static int check_end(struct proof *p, int chunk, int rank, int at, struct err *e
                        have, chunk, expected);
     for (int j = 0; want == GROUP && at >= 0 && j < g->members[k]; j++) {
         int member = groups_rank(g, k, j);
-        if (!(set_of(p, at)[member / 64] >> member % 64 & 1))
+        if (!(verify_set_of(p, at)[member / 64] >> member % 64 & 1))
             return err_set(err, ERR_MISMATCH,
                            "rank %d ends with chunk %d without the contribution of rank %d, "
                            "expected those of its group",
@@ -255,21 +255,21 @@ static int check_end(struct proof *p, int chunk, int rank, int at, struct err *e
 
 static int prove_chunk(struct proof *p, int chunk, struct err *err)
 {
-    if (begin(p, chunk, err))
+    if (verify_begin(p, chunk, err))
         return -1;
     for (int64_t i = p->first[chunk]; i < p->first[chunk + 1]; i++)
         if (take_row(p, p->order[i], err))
             return -1;
     for (int r = 0, at = 0; r < p->s->groups.ranks; r++) {
         int named = at < p->places && p->place[at] == r;
-        if (check_end(p, chunk, r, named ? at : -1, err))
+        if (verify_check_end(p, chunk, r, named ? at : -1, err))
             return -1;
         at += named;
     }
     return 0;
 }
 
-static int check_row(const struct schedule *s, int64_t at, struct err *err)
+static int verify_check_row(const struct schedule *s, int64_t at, struct err *err)
 {
     const struct schedule_row *row = &s->row[at];
     int n = s->groups.ranks, slots = s->chunks * (1 + s->planes);
@@ -312,7 +312,7 @@ int schedule_verify(const struct schedule *s, struct err *err)
     int rc = 0, idle = -1;
 
     for (int64_t i = 0; i < s->rows; i++)
-        if (check_row(s, i, err))
+        if (verify_check_row(s, i, err))
             return -1;
     p.order = mem_new((size_t)s->rows, sizeof *p.order);
     p.first = mem_new((size_t)s->chunks + 1, sizeof *p.first);

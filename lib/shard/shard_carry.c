@@ -90,7 +90,8 @@ static int carry_ckpt(struct carry *c, struct ckpt *from, int tokenizer, struct 
 }
 
 /* Files of a folder by their names: nothing else in it matters. */
-static int carry_named(struct carry *c, const char *dir, int first, int end, struct err *err)
+static int shard_carry_named(struct carry *c, const char *dir, int first, int end,
+                             struct err *err)
 {
     struct folder f = {.dir = dir};
     int rc = 0;
@@ -117,18 +118,20 @@ int carry_weights(struct carry *c, struct weights *w, int tokenizer, struct err 
 {
     if (w->is_ckpt)
         return carry_ckpt(c, &w->ckpt, tokenizer, err);
-    return w->hf.alone ? 0 : carry_named(c, w->hf.dir, tokenizer ? 0 : GENERATION, NAMES, err);
+    return w->hf.alone
+               ? 0
+               : shard_carry_named(c, w->hf.dir, tokenizer ? 0 : GENERATION, NAMES, err);
 }
 
 int carry_beside(struct carry *c, struct weights *w, struct err *err)
 {
     return w->is_ckpt ? carry_ckpt(c, &w->ckpt, 1, err)
-                      : carry_named(c, w->hf.dir, 0, NAMES, err);
+                      : shard_carry_named(c, w->hf.dir, 0, NAMES, err);
 }
 
 int carry_folder(struct carry *c, const char *dir, struct err *err)
 {
-    return carry_named(c, dir, 0, GENERATION, err);
+    return shard_carry_named(c, dir, 0, GENERATION, err);
 }
 
 int carry_check(const char *dir, struct err *err)

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "shard/shard_moves.h"
 
-static int place_of(const struct checkup *x, int file, int k)
+static int checkup_place_of(const struct checkup *x, int file, int k)
 {
     return file * (1 + x->c->copies) + k;
 }
@@ -79,7 +79,7 @@ int checkup_read_header(const struct ckpt_file *file, const char *path, int fd, 
 static int check_shard(struct checkup *x, int file, int k, struct err *err)
 {
     const struct ckpt *c = x->c;
-    char *path = path_of(x, file, k), *state = &x->state[place_of(x, file, k)];
+    char *path = path_of(x, file, k), *state = &x->state[checkup_place_of(x, file, k)];
     struct damage w = {.kind = DAMAGE_FILE, .file = file, .copy = k};
     int fd = -1, rc = io_open_whole(path, c->file[file].bytes, &fd, err);
 
@@ -146,10 +146,10 @@ static int check_blocks(struct checkup *x, const struct shard_options *options, 
         for (end = first; end < c->blocks && c->block[order[end]].file == f;)
             end++;
         for (int k = 0; k <= c->copies; k++) {
-            if (x->state[place_of(x, f, k)] == CHECKUP_BAD)
+            if (x->state[checkup_place_of(x, f, k)] == CHECKUP_BAD)
                 continue;
             int number = moves_add_file(&m.in, c->file[f].bytes, path_of(x, f, k));
-            x->place[number] = place_of(x, f, k);
+            x->place[number] = checkup_place_of(x, f, k);
             for (int64_t i = first; i < end; i++) {
                 const struct ckpt_block *b = &c->block[order[i]];
                 moves_add_from(&m, (struct move_from){b->bytes, number, b->offset, b->hash,
@@ -181,7 +181,7 @@ static int check_small(struct checkup *x, int small, int64_t bytes, const char *
             rc = add_damage(x, (struct damage){.kind = DAMAGE_FILE, .file = file, .copy = k},
                             err);
         else
-            x->state[place_of(x, file, k)] = CHECKUP_GOOD;
+            x->state[checkup_place_of(x, file, k)] = CHECKUP_GOOD;
         mem_free(path);
     }
     return rc;
@@ -189,7 +189,7 @@ static int check_small(struct checkup *x, int small, int64_t bytes, const char *
 
 /* --- all of it --- */
 
-static int by_place(const void *a, const void *b, void *checkup)
+static int checkup_by_place(const void *a, const void *b, void *checkup)
 {
     const struct damage *w[] = {a, b};
     const struct checkup *x = checkup;
@@ -234,7 +234,7 @@ int checkup_run(struct checkup *x, struct ckpt *c, int quick,
         rc = check_small(&new, CHECKUP_SOURCES + i, c->source.item[i].bytes,
                          c->source.item[i].hash, err);
     if (new.damages)
-        qsort_r(new.damage, (size_t) new.damages, sizeof *new.damage, by_place, &new);
+        qsort_r(new.damage, (size_t) new.damages, sizeof *new.damage, checkup_by_place, &new);
     if (rc)
         checkup_release(&new);
     else
@@ -257,7 +257,7 @@ void checkup_release(struct checkup *x)
 int checkup_find(const struct checkup *x, int file, enum checkup_state state)
 {
     for (int k = 0; k <= x->c->copies; k++)
-        if (x->state[place_of(x, file, k)] >= (char)state)
+        if (x->state[checkup_place_of(x, file, k)] >= (char)state)
             return k;
     return -1;
 }
@@ -270,7 +270,7 @@ static int is_damaged(const struct checkup *x, int64_t block, int k)
 
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
-        int order = by_place(&x->damage[mid], &key, (void *)x);
+        int order = checkup_by_place(&x->damage[mid], &key, (void *)x);
         if (order == 0)
             return 1;
         if (order < 0)
@@ -286,7 +286,7 @@ int checkup_find_block(const struct checkup *x, int64_t block)
     int file = x->c->block[block].file;
 
     for (int k = 0; k <= x->c->copies; k++)
-        if (x->state[place_of(x, file, k)] != CHECKUP_BAD && !is_damaged(x, block, k))
+        if (x->state[checkup_place_of(x, file, k)] != CHECKUP_BAD && !is_damaged(x, block, k))
             return k;
     return -1;
 }

@@ -62,7 +62,7 @@ static long double whole_number(const char *p, int bytes, int is_signed)
 }
 
 /* 0: floating, 1: signed, 2: unsigned, -1: of these types only the bits are compared. */
-static int kind_of(int type, enum dtype *dtype)
+static int diff_kind_of(int type, enum dtype *dtype)
 {
     const char *name = st_type_name(type);
 
@@ -77,7 +77,7 @@ static int kind_of(int type, enum dtype *dtype)
 static void values_of(struct diff *d, int type, const char *from, int64_t n, long double *to)
 {
     enum dtype dtype = DTYPE_F64;
-    int kind = kind_of(type, &dtype), bytes = st_type_bytes(type);
+    int kind = diff_kind_of(type, &dtype), bytes = st_type_bytes(type);
 
     if (kind == 0)
         dtype_convert(d->scratch, DTYPE_F64, from, dtype, n);
@@ -172,8 +172,8 @@ static int compare_tensor(struct diff *d, struct weights *a, const struct weight
     st_print_shape(ta, one, sizeof one);
     st_print_shape(tb, two, sizeof two);
     snprintf(text, sizeof text, "is %s in the first, %s in the second", one, two);
-    if (!same_shape(ta, tb) || (ta->type != tb->type &&
-                                (kind_of(ta->type, &any) < 0 || kind_of(tb->type, &any) < 0))) {
+    if (!same_shape(ta, tb) || (ta->type != tb->type && (diff_kind_of(ta->type, &any) < 0 ||
+                                                         diff_kind_of(tb->type, &any) < 0))) {
         report_difference(d, ia->name, same_shape(ta, tb) ? "type" : "shape", text, NULL);
         return 0;
     }

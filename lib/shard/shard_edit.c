@@ -105,7 +105,7 @@ static int match_rule(const struct edit *e, struct rule *r, const char *name, in
     return rc >= 0 || rc == PCRE2_ERROR_NOMATCH ? 0 : pattern_failed(r->text, rc, err);
 }
 
-static int check_name(const struct edit *e, const struct item *it, struct err *err)
+static int edit_check_name(const struct edit *e, const struct item *it, struct err *err)
 {
     const struct ckpt_limits *limits = e->what->options.limits;
     const int64_t most = (limits ? limits : &ckpt_limits_usual)->name_bytes;
@@ -134,7 +134,7 @@ static int rename_item(const struct edit *e, struct rule *r, struct item *it, st
         r->used++;
         mem_free(it->name);
         it->name = mem_dup(name);
-        rc = check_name(e, it, err);
+        rc = edit_check_name(e, it, err);
     } else if (rc < 0) {
         rc = pattern_failed(r->text, rc, err);
     }
@@ -166,7 +166,7 @@ static int apply_rules(struct edit *e, struct item *it, struct err *err)
     return rc;
 }
 
-static int by_name(const void *a, const void *b)
+static int edit_by_name(const void *a, const void *b)
 {
     const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
 
@@ -196,7 +196,7 @@ static int edit_items(struct edit *e, struct err *err)
                              e->rule[kind][i].text, e->hf.dir);
     for (int i = 0; i < e->count; i++)
         sorted[i] = &e->item[i];
-    qsort(sorted, (size_t)e->count, sizeof *sorted, by_name);
+    qsort(sorted, (size_t)e->count, sizeof *sorted, edit_by_name);
     for (int i = 1; rc == 0 && i < e->left; i++)
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
             rc = err_set(err, ERR_INPUT, "'%s' and '%s' both get the name '%s'",
@@ -236,7 +236,7 @@ static void make_heads(struct edit *e)
 }
 
 /* Hands over the header of the new file of that number. */
-static int take_head(void *edit, int number, char **head, int64_t *bytes, struct err *err)
+static int edit_take_head(void *edit, int number, char **head, int64_t *bytes, struct err *err)
 {
     struct edit *e = edit;
     int f = 0;
@@ -251,7 +251,7 @@ static int take_head(void *edit, int number, char **head, int64_t *bytes, struct
 }
 
 /* A tensor that is left: bytes as they are, or elements converted. */
-static void add_item(struct moves *m, const struct edit *e, const struct item *it)
+static void edit_add_item(struct moves *m, const struct edit *e, const struct item *it)
 {
     enum dtype is = DTYPE_U8, want = DTYPE_U8;
     int64_t from = e->hf.file[it->file].data + it->t->first;
@@ -269,7 +269,7 @@ static void add_item(struct moves *m, const struct edit *e, const struct item *i
 static int move_all(struct edit *e, const struct io_out *dir, struct err *err)
 {
     struct moves m = {
-        .options = &e->what->options, .stop = e->hf.stop, .head = take_head, .heads = e};
+        .options = &e->what->options, .stop = e->hf.stop, .head = edit_take_head, .heads = e};
 
     for (int f = 0; f < e->hf.files; f++) {
         moves_add_file(&m.in, e->hf.file[f].file_bytes, mem_dup(e->hf.file[f].path));
@@ -279,13 +279,13 @@ static int move_all(struct edit *e, const struct io_out *dir, struct err *err)
     }
     for (int i = 0; i < e->count; i++)
         if (!e->item[i].dropped)
-            add_item(&m, e, &e->item[i]);
+            edit_add_item(&m, e, &e->item[i]);
     int rc = moves_run(&m, dir, err);
     moves_release(&m);
     return rc;
 }
 
-static int put_index(const struct edit *e, const struct io_out *dir, struct err *err)
+static int edit_put_index(const struct edit *e, const struct io_out *dir, struct err *err)
 {
     struct merge_place *place = mem_new((size_t)e->left, sizeof *place);
     int64_t total = 0;
@@ -405,7 +405,7 @@ int shard_edit(const char *from, const struct shard_editing *what, struct shard_
             for (int i = 0; rc == 0 && i < e.folder.others; i++)
                 rc = strcmp(e.folder.other[i], HF_INDEX_NAME)
                          ? copy_other(&e, e.folder.other[i], &dir, err)
-                         : put_index(&e, &dir, err);
+                         : edit_put_index(&e, &dir, err);
             rc = io_end(&dir, rc ? rc : move_all(&e, &dir, err), err);
         }
     }

@@ -127,7 +127,7 @@ int folder_open(struct folder *f, const char *name, int *fd, struct err *err)
 
 /* --- what is there --- */
 
-static int is_utf8(const char *text)
+static int folder_is_utf8(const char *text)
 {
     int n = 1;
 
@@ -137,8 +137,8 @@ static int is_utf8(const char *text)
 }
 
 /* Checks the target of `path`, without opening it: a pipe would wait. */
-static int check_entry(const struct folder *f, const char *path, struct stat *st,
-                       struct err *err)
+static int folder_check_entry(const struct folder *f, const char *path, struct stat *st,
+                              struct err *err)
 {
     int fd = open(path, O_PATH | O_CLOEXEC), rc = 0;
 
@@ -169,7 +169,7 @@ static int read_names(struct io_names *all, const char *path, int depth, struct 
     return rc;
 }
 
-static int list_folder(struct listing *l, const char *under, int depth, struct err *err);
+static int folder_list_folder(struct listing *l, const char *under, int depth, struct err *err);
 
 /* One entry: a name within the folder. */
 static int list_one(struct listing *l, char *name, int depth, struct err *err)
@@ -179,7 +179,7 @@ static int list_one(struct listing *l, char *name, int depth, struct err *err)
     struct stat st;
     int rc = -1, file = hf_find_file(l->hf, name);
 
-    if (!is_utf8(name)) /* the manifest, JSON, could not say it */
+    if (!folder_is_utf8(name)) /* the manifest, JSON, could not say it */
         err_set(err, ERR_INPUT, "the name of '%s' is not valid UTF-8", path);
     else if (file < 0 && l->seen++ == l->most)
         err_set(err, ERR_INPUT,
@@ -187,14 +187,14 @@ static int list_one(struct listing *l, char *name, int depth, struct err *err)
                 " files and folders next to its weights (--max-files)",
                 f->dir, l->most);
     else
-        rc = check_entry(f, path, &st, err);
+        rc = folder_check_entry(f, path, &st, err);
     const struct io_id *id = file >= 0          ? &l->hf->file[file].id
                              : l->hf->files > 0 ? st_piece_id(l->hf->file, name)
                                                 : NULL;
     if (rc == 0 && id && !io_is_same(id, &st))
         rc = err_set(err, ERR_MISMATCH, "'%s' changed while it was read", path);
     if (rc == 0 && S_ISDIR(st.st_mode)) {
-        rc = list_folder(l, name, depth + 1, err);
+        rc = folder_list_folder(l, name, depth + 1, err);
     } else if (rc == 0 && file < 0) {
         f->other = mem_grow(f->other, &l->space, (size_t)f->others + 1, sizeof *f->other);
         f->other[f->others++] = mem_dup(name);
@@ -203,7 +203,7 @@ static int list_one(struct listing *l, char *name, int depth, struct err *err)
     return rc;
 }
 
-static int list_folder(struct listing *l, const char *under, int depth, struct err *err)
+static int folder_list_folder(struct listing *l, const char *under, int depth, struct err *err)
 {
     char *path = *under ? io_join(l->folder->dir, under) : mem_dup(l->folder->dir);
     struct io_names all;
@@ -231,7 +231,7 @@ int folder_list(struct folder *f, const struct hf *hf, const struct ckpt_limits 
     f->dir = hf->dir;
     if (hf->alone)
         return 0;
-    if (find_root(f, err) || list_folder(&l, "", 0, err))
+    if (find_root(f, err) || folder_list_folder(&l, "", 0, err))
         return -1;
     if (f->others)
         qsort(f->other, (size_t)f->others, sizeof *f->other, mem_by_text);

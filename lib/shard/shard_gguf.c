@@ -49,7 +49,7 @@ struct job {
 
 /* --- what is read --- */
 
-static int open_folder(struct job *j, struct err *err)
+static int gguf_open_folder(struct job *j, struct err *err)
 {
     struct hf *hf = &j->w.hf;
 
@@ -119,7 +119,7 @@ static void put_real(struct gguf_keys *k, const struct model *m, const char *nam
 }
 
 /* Positions as llama.cpp has them in this family. */
-static int check_rope(const struct model *m, struct err *err)
+static int gguf_check_rope(const struct model *m, struct err *err)
 {
     const enum model_rope_type type = m->rope.type;
     const int64_t period = m->family->gguf_period;
@@ -177,7 +177,7 @@ static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
 {
     const struct model *m = j->m;
     double *turns = mem_new((size_t)m->rotary / 2, sizeof *turns), scale;
-    int rc = check_rope(m, err);
+    int rc = gguf_check_rope(m, err);
 
     put_whole(k, m, "rope.dimension_count", m->rotary);
     put_real(k, m, "rope.freq_base", m->rope.theta);
@@ -251,7 +251,7 @@ static const char *text_of(const void *arg, const char *name, int64_t *bytes)
 }
 
 /* Uses the bytes that were read and checked: by now others may have the names. */
-static int put_tokens(struct gguf_keys *k, struct job *j, struct err *err)
+static int gguf_put_tokens(struct gguf_keys *k, struct job *j, struct err *err)
 {
     const char *from = j->w.is_ckpt ? j->w.ckpt.dir : j->w.hf.dir;
     char *dir = j->w.is_ckpt ? carry_path(from) : mem_dup(from);
@@ -269,7 +269,7 @@ static int put_tokens(struct gguf_keys *k, struct job *j, struct err *err)
 
 /* --- tensors --- */
 
-static int add_tensor(struct job *j, int number, struct err *err)
+static int gguf_add_tensor(struct job *j, int number, struct err *err)
 {
     const struct model_tensor *t = &j->m->tensor[number];
     const struct model_module *module = &j->m->family->modules[t->module];
@@ -313,7 +313,7 @@ static int list_tensors(struct job *j, struct err *err)
         j->from[j->count++] = -1 - i;
     }
     for (int i = 0; i < j->m->tensors; i++)
-        if (!model_is_added(&j->m->tensor[i]) && add_tensor(j, i, err))
+        if (!model_is_added(&j->m->tensor[i]) && gguf_add_tensor(j, i, err))
             return -1;
     return 0;
 }
@@ -330,8 +330,8 @@ static int is_turned(const struct model *m, const struct model_tensor *t)
 }
 
 /* Rows [first, first + rows) of the file's tensor; of a vector an element is a row. */
-static int read_rows(struct job *j, int i, int64_t first, int64_t rows, float *out,
-                     struct err *err)
+static int gguf_read_rows(struct job *j, int i, int64_t first, int64_t rows, float *out,
+                          struct err *err)
 {
     const struct model_tensor *t = &j->m->tensor[j->from[i]];
     int64_t cols = t->dims < 2 ? 1 : j->tensor[i].shape[1], half = j->m->head_dim / 2;
@@ -376,7 +376,7 @@ static int write_tensor(struct job *j, int i, int fd, int64_t data, struct err *
         if (rc == 0 && j->from[i] < 0)
             memcpy(x, j->rope[-1 - j->from[i]] + done, (size_t)n * sizeof *x);
         else if (rc == 0)
-            rc = read_rows(j, i, done, n, x, err);
+            rc = gguf_read_rows(j, i, done, n, x, err);
         int64_t bad = rc ? -1 : gguf_encode(g->type, x, n * cols, out);
         if (bad >= 0)
             rc = err_set(err, ERR_INPUT,
@@ -403,7 +403,7 @@ static int write_all(struct job *j, struct shard_target to, struct err *err)
     int64_t data = 0;
 
     gguf_keys_init(&keys);
-    int rc = err_any(put_keys(&keys, j, err) || put_tokens(&keys, j, err) ||
+    int rc = err_any(put_keys(&keys, j, err) || gguf_put_tokens(&keys, j, err) ||
                      list_tensors(j, err) || io_create(&out, to.dir, to.force, err));
     if (rc == 0) {
         const struct gguf_tensor *last = &j->tensor[j->count - 1];
@@ -432,7 +432,7 @@ int shard_gguf(const char *from, const struct shard_merging *what, struct shard_
         return -1;
     int rc = shard_check_apart(from, to.dir, 0, err);
     if (rc == 0)
-        rc = j.w.is_ckpt ? open_ckpt(&j, err) : open_folder(&j, err);
+        rc = j.w.is_ckpt ? open_ckpt(&j, err) : gguf_open_folder(&j, err);
     if (rc == 0 && !j.m->family->gguf)
         rc = err_set(err, ERR_INPUT, "models of the family %s have no gguf form here",
                      j.m->family->name);

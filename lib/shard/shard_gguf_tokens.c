@@ -108,7 +108,7 @@ static void put_scores(struct gguf_keys *k, const struct tokenizer *t, int64_t v
 
 /* --- what the folder's other files say --- */
 
-static void put_id(struct gguf_keys *k, const char *key, int32_t id)
+static void gguf_tokens_put_id(struct gguf_keys *k, const char *key, int32_t id)
 {
     if (id >= 0)
         gguf_put_u32(k, key, id);
@@ -123,8 +123,8 @@ static int has_id(const int32_t *ids, int count, int32_t id)
 }
 
 /* A token of tokenizer_config.json: its text, or an object with it. */
-static int32_t named_token(const struct tokenizer *t, const struct tree_node *config,
-                           const char *key)
+static int32_t gguf_tokens_named_token(const struct tokenizer *t,
+                                       const struct tree_node *config, const char *key)
 {
     const struct tree_node *v = tree_get(config, key), *content = tree_get(v, "content");
     const char *text = tree_string(content ? content : v);
@@ -139,17 +139,20 @@ static void put_special(struct gguf_keys *k, const struct tokenizer *t,
     int before, after;
     const int32_t *prefix = tokenizer_prefix(t, &before), *suffix = tokenizer_suffix(t, &after);
 
-    put_id(k, "tokenizer.ggml.bos_token_id", begin);
-    put_id(k, "tokenizer.ggml.eos_token_id", end);
-    put_id(k, "tokenizer.ggml.unknown_token_id", named_token(t, config, "unk_token"));
-    put_id(k, "tokenizer.ggml.padding_token_id", named_token(t, config, "pad_token"));
+    gguf_tokens_put_id(k, "tokenizer.ggml.bos_token_id", begin);
+    gguf_tokens_put_id(k, "tokenizer.ggml.eos_token_id", end);
+    gguf_tokens_put_id(k, "tokenizer.ggml.unknown_token_id",
+                       gguf_tokens_named_token(t, config, "unk_token"));
+    gguf_tokens_put_id(k, "tokenizer.ggml.padding_token_id",
+                       gguf_tokens_named_token(t, config, "pad_token"));
     gguf_put_bool(k, "tokenizer.ggml.add_bos_token",
                   begin >= 0 && has_id(prefix, before, begin));
     gguf_put_bool(k, "tokenizer.ggml.add_eos_token", end >= 0 && has_id(suffix, after, end));
 }
 
 /* tokenizer_config.json; the root is NULL where there is none. */
-static int read_config(const struct gguf_source *from, struct tree *config, struct err *err)
+static int gguf_tokens_read_config(const struct gguf_source *from, struct tree *config,
+                                   struct err *err)
 {
     static const char name[] = "tokenizer_config.json";
     int64_t bytes = 0;
@@ -175,7 +178,7 @@ static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t,
         return err_set(err, ERR_INPUT,
                        "the tokenizer of '%s' has %" PRId32 " tokens, the model %" PRId64,
                        from->dir, tokenizer_count(t), vocab);
-    if (read_config(from, &config, err)) {
+    if (gguf_tokens_read_config(from, &config, err)) {
         tree_release(&config);
         return -1;
     }

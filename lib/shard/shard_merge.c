@@ -253,7 +253,7 @@ static int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard
 
 /* --- the index --- */
 
-static int by_name(const void *a, const void *b)
+static int merge_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct merge_place *)a)->tensor,
                   ((const struct merge_place *)b)->tensor);
@@ -265,7 +265,7 @@ char *merge_index(struct merge_place *place, int count, int64_t total)
     size_t used;
     struct jout j = {.file = mem_stream(&text, &used), .pretty = 1};
 
-    qsort(place, (size_t)count, sizeof *place, by_name);
+    qsort(place, (size_t)count, sizeof *place, merge_by_name);
     jout_open(&j, NULL, '{');
     jout_open(&j, "metadata", '{');
     jout_int(&j, "total_size", total);
@@ -330,8 +330,8 @@ static int put_beside(const struct merge_plan *p, int adapters, const struct io_
 }
 
 /* Everything of the folder but its name; the weights, which take long, last. */
-static int fill_folder(struct merge_plan *p, const struct shard_merging *what,
-                       const struct io_out *to, struct err *err)
+static int merge_fill_folder(struct merge_plan *p, const struct shard_merging *what,
+                             const struct io_out *to, struct err *err)
 {
     const struct ckpt_limits *limits =
         what->options.limits ? what->options.limits : &ckpt_limits_usual;
@@ -389,7 +389,7 @@ int shard_merge(const char *from, const struct shard_merging *what, struct shard
                      merge_plan_init(&plan, &c, what, err) ||
                      io_dir_create(&dir, to.dir, to.force, err));
     if (rc == 0) {
-        int bad = fill_folder(&plan, what, &dir, err);
+        int bad = merge_fill_folder(&plan, what, &dir, err);
         rc = io_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
     if (what->options.repaired)

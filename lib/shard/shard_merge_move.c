@@ -75,8 +75,8 @@ static double plus(double w, double x)
 }
 
 /* Part of one row of the matrix as stored: columns [col, col + n). */
-static void add_row(const struct merge_reader *f, int64_t row, int64_t col, int64_t n,
-                    double *w)
+static void merge_move_add_row(const struct merge_reader *f, int64_t row, int64_t col,
+                               int64_t n, double *w)
 {
     const struct model_lora *lora = &f->p->c->model.lora;
     int64_t rank = lora->rank, in = f->t->shape[f->t->transposed ? 0 : 1];
@@ -126,7 +126,7 @@ int merge_read(struct merge_reader *f, int64_t tensor, int64_t first, int64_t co
     for (int64_t at = 0, n; rc == 0 && at < count; at += n) {
         int64_t row = (first + at) / cols, col = (first + at) % cols;
         n = cols - col < count - at ? cols - col : count - at;
-        add_row(f, row, col, n, w + at);
+        merge_move_add_row(f, row, col, n, w + at);
     }
     if (rc == 0)
         dtype_convert(out, f->p->want, w, DTYPE_F64, count);
@@ -134,8 +134,8 @@ int merge_read(struct merge_reader *f, int64_t tensor, int64_t first, int64_t co
     return rc;
 }
 
-static int make_elements(void *arg, int64_t tensor, int64_t first, int64_t count, void *out,
-                         struct err *err)
+static int merge_move_make_elements(void *arg, int64_t tensor, int64_t first, int64_t count,
+                                    void *out, struct err *err)
 {
     return merge_read(arg, tensor, first, count, out, err);
 }
@@ -168,7 +168,8 @@ static void add_block(struct moves *m, const struct merge_plan *p, int64_t block
                                          .want = p->want});
 }
 
-static int take_head(void *heads, int file, char **head, int64_t *bytes, struct err *err)
+static int merge_move_take_head(void *heads, int file, char **head, int64_t *bytes,
+                                struct err *err)
 {
     struct merge_file *f = &((const struct merge_plan *)heads)->file[file];
 
@@ -184,9 +185,9 @@ int merge_move(const struct merge_plan *p, const struct io_out *dir,
 {
     struct merge_reader reader = {.p = p};
     struct moves m = {.options = options,
-                      .make = make_elements,
+                      .make = merge_move_make_elements,
                       .arg = &reader,
-                      .head = take_head,
+                      .head = merge_move_take_head,
                       .heads = (void *)p};
     struct ckpt *c = p->c;
     int units = c->model.units;

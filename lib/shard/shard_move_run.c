@@ -119,7 +119,7 @@ struct work {
     struct err *err; /* of the first failure */
 };
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t move_run_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -155,7 +155,7 @@ static void list_units(struct work *w)
             while (to < m->tos && to_end(&m->to[to]) <= at)
                 to++;
             if (!m->from[i].hash)
-                n = least(n, least(UNIT_BYTES, next_cut(m, to, at) - at));
+                n = move_run_least(n, move_run_least(UNIT_BYTES, next_cut(m, to, at) - at));
             w->unit = mem_grow(w->unit, &space, (size_t)w->units + 1, sizeof *w->unit);
             w->unit[w->units++] = (struct unit){i, skip, at, n, to};
         }
@@ -253,7 +253,7 @@ static int pass_part(const struct pass *p, int64_t at, int64_t stop, const struc
             targets += rc == 0;
         }
     for (int64_t n; rc == 0 && at < stop; at += n) {
-        n = least(stop - at, p->w->slice);
+        n = move_run_least(stop - at, p->w->slice);
         rc = unread = read_slice(p, at, n, err);
         for (int i = 0; rc == 0 && i < targets; i++)
             rc = write_slice(p, &x[i], at, n, err);
@@ -293,7 +293,7 @@ static int pass_unit(struct work *w, const struct unit *u, int path, int again, 
     }
     p.sum = f->hash ? ckpt_hash_begin() : NULL;
     for (int64_t stop, last = to; rc == 0 && at < end; at = stop, to = last) {
-        stop = least(end, next_cut(m, to, at));
+        stop = move_run_least(end, next_cut(m, to, at));
         while (last < m->tos && m->to[last].at <= at)
             last++;
         rc = pass_part(&p, at, stop, m->to + to, m->to + last, err);
@@ -323,7 +323,7 @@ static int read_back(const struct work *w, const struct move_to *t, char *buffer
         return -1;
     void *sum = ckpt_hash_begin();
     for (int64_t done = 0, n; rc == 0 && done < bytes; done += n) {
-        n = least(bytes - done, w->slice * SLICES);
+        n = move_run_least(bytes - done, w->slice * SLICES);
         rc = io_pread_all(fd, buffer, n, t->offset + done, err);
         if (rc == 0)
             ckpt_hash_more(sum, buffer, n);
@@ -343,7 +343,7 @@ static int finish_unit(struct work *w, const struct unit *u, char *buffer, struc
 
     for (int64_t i = u->to; rc == 0 && i < m->tos && m->to[i].at < end; i++) {
         const struct move_to *t = &m->to[i];
-        int64_t n = least(end, to_end(t)) - (t->at > u->at ? t->at : u->at);
+        int64_t n = move_run_least(end, to_end(t)) - (t->at > u->at ? t->at : u->at);
         pthread_mutex_lock(&w->lock);
         int64_t left = w->left[i] -= n;
         pthread_mutex_unlock(&w->lock);
@@ -440,7 +440,7 @@ static int run_all(struct work *w, int64_t count,
     w->run = run;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, SMALL_STACK);
-    while (started < least(w->jobs, count) - 1 &&
+    while (started < move_run_least(w->jobs, count) - 1 &&
            pthread_create(&thread[started], &attr, run_next, w) == 0)
         started++;
     pthread_attr_destroy(&attr);
@@ -469,8 +469,8 @@ static int share_buffer(struct work *w, struct err *err)
     w->jobs = w->what->options->jobs;
     if (!w->jobs)
         w->jobs = processors < 4 ? 4 : processors > 16 ? 16 : (int)processors;
-    w->jobs = (int)least(w->jobs, buffer / thread_least);
-    w->slice = least(buffer / w->jobs / SLICES / SLICE_UNIT * SLICE_UNIT, SLICE_BYTES);
+    w->jobs = (int)move_run_least(w->jobs, buffer / thread_least);
+    w->slice = move_run_least(buffer / w->jobs / SLICES / SLICE_UNIT * SLICE_UNIT, SLICE_BYTES);
     return 0;
 }
 

@@ -11,7 +11,7 @@
 
 /* --- files --- */
 
-static void add_path(struct moves_files *f, char *path)
+static void moves_add_path(struct moves_files *f, char *path)
 {
     f->path = mem_grow(f->path, &f->path_space, (size_t)f->paths + 1, sizeof *f->path);
     f->path[f->paths++] = path;
@@ -22,7 +22,7 @@ int moves_add_file(struct moves_files *f, int64_t bytes, char *path)
 {
     f->file = mem_grow(f->file, &f->file_space, (size_t)f->files + 1, sizeof *f->file);
     f->file[f->files++] = (struct move_file){.first = f->paths, .bytes = bytes};
-    add_path(f, path);
+    moves_add_path(f, path);
     return f->files - 1;
 }
 
@@ -31,7 +31,7 @@ void moves_add_shard(struct moves_files *f, const char *dir, const struct groups
 {
     moves_add_file(f, bytes, ckpt_shard_path(dir, g, rank, 0));
     for (int k = 1; k <= copies; k++)
-        add_path(f, ckpt_shard_path(dir, g, rank, k));
+        moves_add_path(f, ckpt_shard_path(dir, g, rank, k));
 }
 
 void moves_add_ckpt(struct moves *m, struct ckpt *c)

@@ -49,7 +49,7 @@ static int is_off(const struct tree_node *v)
            ((v->kind == TREE_LIST || v->kind == TREE_MAP) && v->items == 0);
 }
 
-static int check_keys(const struct config *c)
+static int peft_check_keys(const struct config *c)
 {
     for (const struct tree_node *v = c->tree->root->child; v; v = v->next) {
         size_t i = 0, n = sizeof harmless / sizeof *harmless;
@@ -69,7 +69,7 @@ static int report_mismatch(const struct config *c, const char *key, double is, d
     return -1;
 }
 
-static int read_keys(const struct config *c, const struct model *m)
+static int peft_read_keys(const struct config *c, const struct model *m)
 {
     static const char *const type[] = {"LORA", NULL}, *const none[] = {"none", NULL};
     static const char *const task[] = {"CAUSAL_LM", NULL}, *const init[] = {"gaussian", NULL};
@@ -88,7 +88,8 @@ static int read_keys(const struct config *c, const struct model *m)
     /* Others begin by changing the matrices that the adapters are added to. */
     if (weights && !tree_is_bool(weights) && keys_word(c, "init_lora_weights", init, &any))
         return -1;
-    if (check_keys(c) || keys_num(c, "r", 0, &rank) || keys_num(c, "lora_alpha", 0, &alpha))
+    if (peft_check_keys(c) || keys_num(c, "r", 0, &rank) ||
+        keys_num(c, "lora_alpha", 0, &alpha))
         return -1;
     if (rank != (double)m->lora.rank)
         return report_mismatch(c, "r", rank, (double)m->lora.rank);
@@ -100,7 +101,7 @@ int peft_check(const struct model *m, const char *name, const char *text, int64_
 {
     struct tree t = {0};
     int rc = err_any(tree_parse_loose(&t, name, 1, text, bytes, err) ||
-                     read_keys(&(struct config){&t, err}, m));
+                     peft_read_keys(&(struct config){&t, err}, m));
 
     tree_release(&t);
     return rc;

@@ -23,8 +23,8 @@ static int check_plan(const struct ckpt *c, const struct model *plan, struct err
 }
 
 /* Everything of the new checkpoint but its name. */
-static int fill_folder(struct ckpt *c, const struct shard_request *what,
-                       const struct io_out *dir, struct err *err)
+static int reshard_fill_folder(struct ckpt *c, const struct shard_request *what,
+                               const struct io_out *dir, struct err *err)
 {
     struct moves m = {.options = &what->options};
     struct layout layout;
@@ -74,7 +74,7 @@ int shard_reshard(const char *from, const struct shard_request *what, struct sha
                      shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
                      io_dir_create(&dir, to.dir, to.force, err));
     if (rc == 0) {
-        int bad = fill_folder(&c, what, &dir, err);
+        int bad = reshard_fill_folder(&c, what, &dir, err);
         rc = io_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
     if (what->options.repaired)

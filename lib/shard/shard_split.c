@@ -78,7 +78,8 @@ static const struct model_tensor *find_tensor(const struct optim *o, const char 
     return *state < OPTIM_STATES ? find_master(o, own) : NULL;
 }
 
-static int read_number(const struct st *st, const char *name, int64_t *out, struct err *err)
+static int split_read_number(const struct st *st, const char *name, int64_t *out,
+                             struct err *err)
 {
     const struct st_tensor *t = st_find(st, name);
     unsigned char bytes[8];
@@ -134,8 +135,8 @@ static int match_tensors(struct optim *o, const struct ckpt_limits *limits, stru
     }
     if (o->st.pieces)
         return foreign_step(&o->st, limits, &o->step, err);
-    return err_any(read_number(&o->st, "step", &o->step, err) ||
-                   read_number(&o->st, "tokens", &o->tokens, err));
+    return err_any(split_read_number(&o->st, "step", &o->step, err) ||
+                   split_read_number(&o->st, "tokens", &o->tokens, err));
 }
 
 static void optim_release(struct optim *o)
@@ -185,8 +186,8 @@ struct filling {
 enum { CHUNK = 1 << 16, REST_BYTES = 1 << 20 };
 
 /* A piece that is made is of a tensor's state: tensor * (1 + OPTIM_STATES) + state. */
-static int make_elements(void *arg, int64_t id, int64_t first, int64_t count, void *out,
-                         struct err *err)
+static int split_make_elements(void *arg, int64_t id, int64_t first, int64_t count, void *out,
+                               struct err *err)
 {
     struct filling *f = arg;
     const struct model_tensor *t = &f->model->tensor[id / (1 + OPTIM_STATES)];
@@ -213,7 +214,7 @@ static int make_elements(void *arg, int64_t id, int64_t first, int64_t count, vo
 }
 
 /* A tensor's state as the stream has it; of the file that lies behind the folder's, too. */
-static void add_tensor(struct moves *m, const struct filling *f, int number, int state)
+static void split_add_tensor(struct moves *m, const struct filling *f, int number, int state)
 {
     const struct model_tensor *t = &f->model->tensor[number];
     int width = dtype_bytes(state ? DTYPE_F32 : f->hf->type), file = -1;
@@ -238,12 +239,12 @@ static void add_tensor(struct moves *m, const struct filling *f, int number, int
 
 /* The number of files read: the folder's weights and, last, the optimizer's state or the
    adapters. */
-static int read_files(const struct filling *f)
+static int split_read_files(const struct filling *f)
 {
     return f->hf->files + (f->optim.st.path || f->peft.st.path);
 }
 
-static const struct st *read_file(const struct filling *f, int number)
+static const struct st *split_read_file(const struct filling *f, int number)
 {
     return number < f->hf->files ? &f->hf->file[number]
            : f->optim.st.path    ? &f->optim.st
@@ -255,9 +256,9 @@ static const char *read_path(const struct filling *f, int i)
 {
     const char *path = NULL;
 
-    for (int n = 0, in = 0; !path && n < read_files(f); n++, i -= in)
-        for (in = 0; !path && st_path(read_file(f, n), in); in++)
-            path = in == i ? st_path(read_file(f, n), in) : NULL;
+    for (int n = 0, in = 0; !path && n < split_read_files(f); n++, i -= in)
+        for (in = 0; !path && st_path(split_read_file(f, n), in); in++)
+            path = in == i ? st_path(split_read_file(f, n), in) : NULL;
     return path;
 }
 
@@ -368,8 +369,8 @@ static int put_base(const struct io_out *dir, const struct hf *hf, struct ckpt_s
 }
 
 /* Puts all that merge needs into dir/source and lists it; the list is what got there. */
-static int put_source(const struct io_out *dir, struct filling *f, int converted,
-                      struct ckpt_sources *list, struct err *err)
+static int split_put_source(const struct io_out *dir, struct filling *f, int converted,
+                            struct ckpt_sources *list, struct err *err)
 {
     const struct hf *hf = f->hf;
     char *files = io_join(dir->temp, ckpt_source_folder(CKPT_KEEP_FILE));
@@ -409,24 +410,27 @@ static int put_source(const struct io_out *dir, struct filling *f, int converted
 static int move_weights(const struct io_out *dir, struct filling *f,
                         const struct shard_cut *cut, struct err *err)
 {
-    struct moves m = {
-        .options = &f->what->options, .stop = f->hf->stop, .make = make_elements, .arg = f};
+    struct moves m = {.options = &f->what->options,
+                      .stop = f->hf->stop,
+                      .make = split_make_elements,
+                      .arg = f};
 
-    for (int i = 0; i < read_files(f); i++)
-        if (!read_file(f, i)->pieces)
-            moves_add_file(&m.in, read_file(f, i)->file_bytes, mem_dup(read_file(f, i)->path));
+    for (int i = 0; i < split_read_files(f); i++)
+        if (!split_read_file(f, i)->pieces)
+            moves_add_file(&m.in, split_read_file(f, i)->file_bytes,
+                           mem_dup(split_read_file(f, i)->path));
     for (int state = 0; state < (f->optim.st.path ? 1 + OPTIM_STATES : 1); state++)
         for (int i = 0; i < f->model->tensors; i++)
             if (state == 0 || model_trains(f->model, &f->model->tensor[i]))
-                add_tensor(&m, f, i, state);
+                split_add_tensor(&m, f, i, state);
     int rc = shard_cut(dir, cut, &m, err);
     moves_release(&m);
     return rc;
 }
 
 /* Everything of the checkpoint but its name. */
-static int fill_folder(const struct io_out *dir, struct filling *f,
-                       const struct ckpt_shape *shape, struct err *err)
+static int split_fill_folder(const struct io_out *dir, struct filling *f,
+                             const struct ckpt_shape *shape, struct err *err)
 {
     struct ckpt_sources list = {.stop = f->hf->stop};
     struct ckpt_state is[CKPT_STATES_MAX];
@@ -445,9 +449,9 @@ static int fill_folder(const struct io_out *dir, struct filling *f,
     cut.converted = cut.type != is[0].type;
     int rc = stat_files(f, &was, err);
     if (rc == 0)
-        rc = put_source(dir, f,
-                        cut.converted || shape->model->lora.rank || f->hf->file[0].pieces,
-                        &list, err);
+        rc = split_put_source(dir, f,
+                              cut.converted || shape->model->lora.rank || f->hf->file[0].pieces,
+                              &list, err);
     if (rc == 0)
         rc = err_any(move_weights(dir, f, &cut, err) || stat_files(f, &is_now, err));
     /* The files read have no checksums: all of them must be of one moment. */
@@ -560,7 +564,7 @@ int shard_split(const char *from, const struct shard_request *what, struct shard
     f.model = shape.model;
     if (io_dir_create(&dir, to.dir, to.force, err))
         goto done;
-    rc = fill_folder(&dir, &f, &shape, err);
+    rc = split_fill_folder(&dir, &f, &shape, err);
     rc = io_end(&dir, rc, err);
 done:
     mem_free(f.first);

@@ -22,7 +22,7 @@ struct report {
 };
 
 /* Whether the damage can be healed, and from what. */
-static void put_copy(struct report *r, const struct checkup *x, const struct damage *w)
+static void verify_put_copy(struct report *r, const struct checkup *x, const struct damage *w)
 {
     char *copy = damage_find_copy(x, w);
     int known = w->kind == DAMAGE_HEADER && checkup_make_header(x->c, w->file, NULL, NULL);
@@ -50,7 +50,7 @@ static int report_problem(struct report *r, const struct checkup *x, const struc
     if (!r->json) {
         fputs(err->text, r->out);
         if (w)
-            put_copy(r, x, w);
+            verify_put_copy(r, x, w);
         fputc('\n', r->out);
         return 0;
     }
@@ -66,7 +66,7 @@ static int report_problem(struct report *r, const struct checkup *x, const struc
         jout_int(&r->j, "end", b->hi - offset);
     }
     if (w)
-        put_copy(r, x, w);
+        verify_put_copy(r, x, w);
     jout_close(&r->j, '}');
     return 0;
 }

@@ -41,7 +41,7 @@ static int by_message(const void *a, const void *b)
     return c ? c : x->dst - y->dst;
 }
 
-static int by_time(const void *a, const void *b)
+static int draw_by_time(const void *a, const void *b)
 {
     const struct message *x = a, *y = b;
 
@@ -53,7 +53,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Where a rank stands in the picture: group after group. */
-static int place_of(const struct groups *g, int rank)
+static int draw_place_of(const struct groups *g, int rank)
 {
     return g->first[g->group_of[rank]] + g->local_of[rank];
 }
@@ -65,7 +65,7 @@ static struct message message_of_row(const struct sim_picture *p, int64_t i)
     const struct groups *g = &s->groups;
     int chunk = row->chunk % s->chunks; /* of a scratch plane: the one it stands for */
 
-    return (struct message){.at = place_of(g, row->src),
+    return (struct message){.at = draw_place_of(g, row->src),
                             .src = row->src,
                             .dst = row->dst,
                             .lane = row->lane,
@@ -113,7 +113,7 @@ static int find_messages(struct scene *c, const struct sim_picture *p, struct er
         m->end_s = fmax(m->end_s, b->end_s);
     }
     c->messages = n;
-    qsort(c->message, (size_t)n, sizeof *c->message, by_time);
+    qsort(c->message, (size_t)n, sizeof *c->message, draw_by_time);
     return 0;
 }
 
@@ -124,25 +124,25 @@ static void scene_release(struct scene *c)
 }
 
 /* Each message at both its ends; one within a rank has no receiver. */
-static void add_bars(const struct scene *c, struct svg_timeline *t)
+static void draw_add_bars(const struct scene *c, struct svg_timeline *t)
 {
     for (int64_t i = 0; i < c->messages; i++) {
         const struct message *m = &c->message[i];
         for (int received = 0; received <= (m->src != m->dst); received++)
             svg_timeline_bar(
-                t, (struct svg_bar){.row = received ? place_of(&c->p->schedule->groups, m->dst)
-                                                    : m->at,
-                                    .lane = 2 * m->lane + received,
-                                    .look = 2 * m->part + m->across,
-                                    .start_s = m->start_s,
-                                    .end_s = m->end_s,
-                                    .item = i,
-                                    .count = 1,
-                                    .bytes = m->bytes});
+                t, (struct svg_bar){
+                       .row = received ? draw_place_of(&c->p->schedule->groups, m->dst) : m->at,
+                       .lane = 2 * m->lane + received,
+                       .look = 2 * m->part + m->across,
+                       .start_s = m->start_s,
+                       .end_s = m->end_s,
+                       .item = i,
+                       .count = 1,
+                       .bytes = m->bytes});
     }
 }
 
-static void tip_of(const void *of, const struct svg_bar *b, char *text, size_t space)
+static void sim_draw_tip_of(const void *of, const struct svg_bar *b, char *text, size_t space)
 {
     const struct scene *c = of;
     const struct message *m = &c->message[b->item];
@@ -203,7 +203,7 @@ static int64_t whole_bytes(const struct sim_picture *p)
     return bytes;
 }
 
-static void put_words(const struct scene *c, struct svg_timeline *t)
+static void draw_put_words(const struct scene *c, struct svg_timeline *t)
 {
     const struct sim_picture *p = c->p;
     const struct schedule *s = p->schedule;
@@ -255,10 +255,10 @@ int sim_draw(const struct sim_picture *p, FILE *out, struct err *err)
                              .end_s = fmax(p->times->time_s, bound_s),
                              .mark_s = bound_s,
                              .mark = mark,
-                             .tip = tip_of,
+                             .tip = sim_draw_tip_of,
                              .tip_of = &c};
 
-    put_words(&c, &t);
+    draw_put_words(&c, &t);
     snprintf(mark, sizeof mark, "cut bound %s", units_time(&u, bound_s));
     for (int at = 0; at < g->ranks; at++) {
         row[at].group = g->group_of[g->rank[at]];
@@ -269,7 +269,7 @@ int sim_draw(const struct sim_picture *p, FILE *out, struct err *err)
         lane[2 * k] = (struct svg_lane){name[k], SENT};
         lane[2 * k + 1] = (struct svg_lane){NULL, 1 - SENT};
     }
-    add_bars(&c, &t);
+    draw_add_bars(&c, &t);
     int rc = svg_timeline_draw(&t, out, err);
     svg_timeline_release(&t);
     mem_free(look);

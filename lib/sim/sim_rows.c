@@ -32,7 +32,7 @@ static double row_bytes(const struct sim *x, const struct sim_row *row)
     return x->bytes[row->chunk % x->s->chunks];
 }
 
-static void add_message(struct sim *x, const struct sim_row *row)
+static void rows_add_message(struct sim *x, const struct sim_row *row)
 {
     struct sim_queue *q = x->queues ? &x->queue[x->queues - 1] : NULL;
 
@@ -65,7 +65,7 @@ enum { INSIDE = 1, ACROSS = 2, NO_RING = 4 };
 
 /* A ring with rows inside groups and across joins all ranks, one across alone a rank of each
    group, one inside alone a group. */
-static double ring_left(const struct sim *x, const struct sim_queue *q, int lane)
+static double rows_ring_left(const struct sim *x, const struct sim_queue *q, int lane)
 {
     const struct topo *t = x->t;
     int pair = topo_pair_level(t, q->src, q->dst), group = t->groups.group_of[q->src];
@@ -82,7 +82,7 @@ static double ring_left(const struct sim *x, const struct sim_queue *q, int lane
 }
 
 /* Messages queue by queue, in row order each. */
-static void make_messages(struct sim *x)
+static void rows_make_messages(struct sim *x)
 {
     int *order = mem_new((size_t)x->rows, sizeof *order), n = 0;
 
@@ -94,7 +94,7 @@ static void make_messages(struct sim *x)
     }
     qsort_r(order, (size_t)n, sizeof *order, by_queue, (void *)x->row);
     for (int i = 0; i < n; i++) {
-        add_message(x, &x->row[order[i]]);
+        rows_add_message(x, &x->row[order[i]]);
         x->message[x->messages - 1].bytes += row_bytes(x, &x->row[order[i]]);
         x->message_of[order[i]] = x->messages - 1;
     }
@@ -113,7 +113,7 @@ static void make_messages(struct sim *x)
     }
     for (int i = 0; i < x->queues; i++) {
         const struct sim_queue *q = &x->queue[i];
-        double left = ring_left(x, q, lane[q->lane]);
+        double left = rows_ring_left(x, q, lane[q->lane]);
         for (int m = q->first; m < q->first + q->count; m++)
             x->message[m].bytes /= left;
     }
@@ -147,8 +147,8 @@ struct reader {
 };
 
 /* Rows of one message never wait for each other: they travel and land in row order. */
-static void half(struct sim *x, struct place *p, struct reader *reader, int *readers,
-                 int message, int writes)
+static void rows_half(struct sim *x, struct place *p, struct reader *reader, int *readers,
+                      int message, int writes)
 {
     int to = 2 * message + writes;
 
@@ -206,9 +206,9 @@ static void make_edges(struct sim *x)
             const struct sim_row *row = &x->row[mine[i]];
             int message = x->message_of[mine[i]];
             if (message >= 0 && row->src == r)
-                half(x, &place[row->chunk], reader, &readers, message, 0);
+                rows_half(x, &place[row->chunk], reader, &readers, message, 0);
             if (message >= 0 && row->at == r)
-                half(x, &place[row->into], reader, &readers, message, 1);
+                rows_half(x, &place[row->into], reader, &readers, message, 1);
         }
     }
     mem_free(reader);
@@ -269,7 +269,7 @@ int sim_rows_run(const struct schedule *s, const struct topo *t, const double *b
                        ROWS_MAX);
     struct sim x = {.t = t, .s = s, .bytes = bytes, .row = row, .rows = (int)rows};
     sim_share_init(&x);
-    make_messages(&x);
+    rows_make_messages(&x);
     make_edges(&x);
     int barriers = s->barriers;
     size_t gates = (size_t)s->groups.ranks * (size_t)barriers;

@@ -23,7 +23,7 @@ void sim_run_push(struct sim *x, struct sim_event event)
     x->event[at] = event;
 }
 
-static struct sim_event pop(struct sim *x)
+static struct sim_event run_pop(struct sim *x)
 {
     struct sim_event top = x->event[0], last = x->event[--x->events];
     int at = 0;
@@ -47,7 +47,7 @@ static void look_at(struct sim *x, int queue)
     x->todo[x->todos++] = queue;
 }
 
-static void release(struct sim *x, int edge)
+static void run_release(struct sim *x, int edge)
 {
     for (; edge >= 0; edge = x->edge[edge].next) {
         struct sim_message *m = &x->message[x->edge[edge].to / 2];
@@ -58,12 +58,12 @@ static void release(struct sim *x, int edge)
 }
 
 /* One half of a message is done at a rank: the barriers after it are notified. */
-static void finish(struct sim *x, const struct sim_message *m, int rank)
+static void run_finish(struct sim *x, const struct sim_message *m, int rank)
 {
     for (int b = m->phase; b < x->s->barriers; b++) {
         struct sim_gate *gate = &x->gate[rank * x->s->barriers + b];
         if (--gate->left == 0)
-            release(x, gate->first);
+            run_release(x, gate->first);
     }
 }
 
@@ -71,8 +71,8 @@ static void sent(struct sim *x, struct sim_queue *q)
 {
     struct sim_message *m = &x->message[q->first + q->sent++];
 
-    release(x, m->on_sent);
-    finish(x, m, q->src);
+    run_release(x, m->on_sent);
+    run_finish(x, m, q->src);
 }
 
 /* When a rank's processor is through with a message that it may begin with now. */
@@ -112,8 +112,8 @@ static void work_queue(struct sim *x, int queue)
             break;
         m->end_s = x->now;
         q->landed++;
-        release(x, m->on_landed);
-        finish(x, m, q->at);
+        run_release(x, m->on_landed);
+        run_finish(x, m, q->at);
     }
 }
 
@@ -157,13 +157,13 @@ int sim_run(struct sim *x, struct err *err)
             work_queue(x, x->todo[i]);
         x->todos = 0;
         if (x->events && x->event[0].t == x->now) {
-            happen(x, pop(x));
+            happen(x, run_pop(x));
             continue;
         }
         sim_share_update(x);
         if (x->events) {
             x->now = x->event[0].t;
-            happen(x, pop(x));
+            happen(x, run_pop(x));
         }
     } while (x->events || x->todos || x->dirties);
     int left = 0, first = -1;

@@ -24,12 +24,12 @@ static int port_at(const struct sim *x)
     return 4 * x->t->groups.ranks + x->t->groups.count;
 }
 
-static int block_at(const struct sim *x, int l, int k)
+static int share_block_at(const struct sim *x, int l, int k)
 {
     return port_at(x) + 2 * x->t->groups.count * (l - 1) + 2 * topo_unit(x->t, l, k);
 }
 
-static void put(struct sim *x, int at, int level, double Bps, int binds)
+static void share_put(struct sim *x, int at, int level, double Bps, int binds)
 {
     x->resource[at] =
         (struct sim_resource){.Bps = Bps, .level = level, .binds = binds, .first = -1};
@@ -56,18 +56,18 @@ void sim_share_init(struct sim *x)
     x->reached_resource = mem_new((size_t)x->resources, sizeof *x->reached_resource);
     for (int r = 0; r < n; r++) {
         const struct topo_port *port = &t->port[t->groups.group_of[r]];
-        put(x, 2 * r, 0, in->port_Bps, 1);
-        put(x, 2 * r + 1, 0, in->port_Bps, 1);
-        put(x, 2 * n + 2 * r, 1, way, way < port->out_Bps);
-        put(x, 2 * n + 2 * r + 1, 1, way, way < port->in_Bps);
+        share_put(x, 2 * r, 0, in->port_Bps, 1);
+        share_put(x, 2 * r + 1, 0, in->port_Bps, 1);
+        share_put(x, 2 * n + 2 * r, 1, way, way < port->out_Bps);
+        share_put(x, 2 * n + 2 * r + 1, 1, way, way < port->in_Bps);
     }
     for (int k = 0; k < g; k++) {
         int m = t->groups.members[k];
-        put(x, 4 * n + k, 0, m * in->member_Bps, in->member_Bps < in->port_Bps);
-        put(x, port_at(x) + 2 * k, 1, t->port[k].out_Bps,
-            port_binds(t->port[k].out_Bps, m, way));
-        put(x, port_at(x) + 2 * k + 1, 1, t->port[k].in_Bps,
-            port_binds(t->port[k].in_Bps, m, way));
+        share_put(x, 4 * n + k, 0, m * in->member_Bps, in->member_Bps < in->port_Bps);
+        share_put(x, port_at(x) + 2 * k, 1, t->port[k].out_Bps,
+                  port_binds(t->port[k].out_Bps, m, way));
+        share_put(x, port_at(x) + 2 * k + 1, 1, t->port[k].in_Bps,
+                  port_binds(t->port[k].in_Bps, m, way));
     }
     for (int l = 2; l < t->levels; l++) {
         memset(sum, 0, 2 * (size_t)g * sizeof *sum);
@@ -77,13 +77,13 @@ void sim_share_init(struct sim *x)
             sum[2 * b + 1] += t->port[k].in_Bps;
         }
         for (int i = 0; i < 2 * g; i++)
-            put(x, port_at(x) + 2 * g * (l - 1) + i, l, t->level[l].port_Bps,
-                t->level[l].port_Bps < sum[i]);
+            share_put(x, port_at(x) + 2 * g * (l - 1) + i, l, t->level[l].port_Bps,
+                      t->level[l].port_Bps < sum[i]);
     }
     mem_free(sum);
 }
 
-static void pass(struct sim *x, struct sim_queue *q, int resource, double bytes)
+static void share_pass(struct sim *x, struct sim_queue *q, int resource, double bytes)
 {
     x->resource[resource].bytes += bytes;
     if (!x->resource[resource].binds)
@@ -108,21 +108,21 @@ void sim_share_route(struct sim *x, struct sim_queue *q, double bytes)
     if (q->src == q->dst)
         return;
     if (a == b) {
-        pass(x, q, 2 * q->src, bytes);
-        pass(x, q, 2 * q->at + 1, bytes);
-        pass(x, q, 4 * n + a, bytes);
+        share_pass(x, q, 2 * q->src, bytes);
+        share_pass(x, q, 2 * q->at + 1, bytes);
+        share_pass(x, q, 4 * n + a, bytes);
         return;
     }
-    pass(x, q, 2 * n + 2 * q->src, bytes);
-    pass(x, q, 2 * n + 2 * q->at + 1, bytes);
-    pass(x, q, port_at(x) + 2 * a, bytes);
-    pass(x, q, port_at(x) + 2 * c + 1, bytes);
+    share_pass(x, q, 2 * n + 2 * q->src, bytes);
+    share_pass(x, q, 2 * n + 2 * q->at + 1, bytes);
+    share_pass(x, q, port_at(x) + 2 * a, bytes);
+    share_pass(x, q, port_at(x) + 2 * c + 1, bytes);
     q->flow_Bps = t->level[1].flow_Bps;
     /* Blocks nest: from the first level on where both ends are in one block, nothing is left.
      */
     for (l = 2; l < t->levels && topo_unit(t, l, a) != topo_unit(t, l, b); l++) {
-        pass(x, q, block_at(x, l, a), bytes);
-        pass(x, q, block_at(x, l, c) + 1, bytes);
+        share_pass(x, q, share_block_at(x, l, a), bytes);
+        share_pass(x, q, share_block_at(x, l, c) + 1, bytes);
         q->flow_Bps = fmin(q->flow_Bps, t->level[l].flow_Bps);
     }
     q->alpha_s = t->level[l - 1].latency_s;
@@ -259,7 +259,7 @@ static double next_level(struct sim *x, const struct reached *reached, double le
     return next;
 }
 
-static void fill(struct sim *x, struct reached reached)
+static void share_fill(struct sim *x, struct reached reached)
 {
     double level = 0;
 
@@ -288,7 +288,7 @@ void sim_share_update(struct sim *x)
     for (int i = 0; i < x->dirties; i++) {
         x->resource[x->dirty[i]].dirty = 0;
         if (x->resource[x->dirty[i]].stamp != x->stamp && x->resource[x->dirty[i]].active)
-            fill(x, find_reached(x, x->dirty[i]));
+            share_fill(x, find_reached(x, x->dirty[i]));
     }
     x->dirties = 0;
 }

@@ -114,7 +114,7 @@ static int rotated_chunk(const struct turn *t, int chunk, int by)
     return chunk + (rotated_group(t, part, by) - part) * c;
 }
 
-static int by_step(const void *a, const void *b)
+static int spec_by_step(const void *a, const void *b)
 {
     const struct sim_row *x = a, *y = b;
     const int left[] = {x->step, x->lane, x->src, x->dst, x->chunk, x->at, x->into};
@@ -126,10 +126,10 @@ static int by_step(const void *a, const void *b)
     return 0;
 }
 
-static void sort(struct sim_row *row, int64_t rows)
+static void spec_sort(struct sim_row *row, int64_t rows)
 {
     if (rows)
-        qsort(row, (size_t)rows, sizeof *row, by_step);
+        qsort(row, (size_t)rows, sizeof *row, spec_by_step);
 }
 
 /* Whether the rows that come in are those that go out, turned. */
@@ -137,12 +137,12 @@ static int comes_as_it_goes(struct turn *t)
 {
     int64_t at = 0;
 
-    sort(t->row, t->rows);
-    sort(t->come, t->comes);
+    spec_sort(t->row, t->rows);
+    spec_sort(t->come, t->comes);
     for (int64_t i = 0; i < t->rows; i++) {
         if (t->row[i].dst == t->row[i].at)
             continue;
-        if (at == t->comes || by_step(&t->row[i], &t->come[at]))
+        if (at == t->comes || spec_by_step(&t->row[i], &t->come[at]))
             return 0;
         at++;
     }
@@ -179,10 +179,10 @@ static int next_is_like_first(struct turn *t, struct err *err)
                 .into = rotated_chunk(t, r->into, by),
             };
         }
-        sort(x, a.rows);
-        sort(x + a.rows, a.rows);
+        spec_sort(x, a.rows);
+        spec_sort(x + a.rows, a.rows);
         for (int64_t i = 0; same && i < a.rows; i++)
-            same = by_step(&x[i], &x[a.rows + i]) == 0;
+            same = spec_by_step(&x[i], &x[a.rows + i]) == 0;
     }
     mem_free(x);
     schedule_release(&a);
@@ -191,7 +191,7 @@ static int next_is_like_first(struct turn *t, struct err *err)
 }
 
 /* Rows of the run.  1: they repeat; 0: they do not; -1: error. */
-static int gather(struct turn *t, struct err *err)
+static int spec_gather(struct turn *t, struct err *err)
 {
     const struct groups *g = t->spec->groups;
     int last = g->first[t->period];
@@ -307,10 +307,10 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
     enum alike like = mean_bytes(&t, bytes, mean);
     /* Where all rows can be gone through, those of empty chunks can be left out one by one. */
     int alike = like == ALIKE || (like == SOME_EMPTY && rows > ROWS_MAX);
-    int rc = alike ? gather(&t, err) : 0;
+    int rc = alike ? spec_gather(&t, err) : 0;
     if (alike && rc == 0 && (t.runs & (t.runs - 1)) == 0) {
         t.swap = 1;
-        rc = gather(&t, err);
+        rc = spec_gather(&t, err);
     }
     if (rc == 1)
         rc = sim_rows_run(&t.meta, topo, mean, t.row, t.rows, 0, out, err) ? -1 : 1;

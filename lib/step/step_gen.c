@@ -52,7 +52,7 @@ static struct use use_at(const struct gen *g, int use)
                         kept >= 0};
 }
 
-static int add(struct gen *g, enum step_lane lane, enum step_kind kind, struct step_row row)
+static int gen_add(struct gen *g, enum step_lane lane, enum step_kind kind, struct step_row row)
 {
     row.lane = lane;
     row.kind = kind;
@@ -61,7 +61,7 @@ static int add(struct gen *g, enum step_lane lane, enum step_kind kind, struct s
 }
 
 /* A row for the whole step; unit -1: for no unit. */
-static struct step_row whole(int unit)
+static struct step_row gen_whole(int unit)
 {
     return (struct step_row){
         .unit = unit, .visit = -1, .micro = -1, .buffer = -1, .after = {-1, -1}};
@@ -70,7 +70,7 @@ static struct step_row whole(int unit)
 /* Rows of the step before have no number yet: the compute lane's last, a unit's sync. */
 enum { LAST_BEFORE = -2, SYNC_BEFORE = -3 };
 
-static int synced(const struct gen *g, int unit)
+static int gen_synced(const struct gen *g, int unit)
 {
     return g->shape->has[STEP_SYNC] && g->shape->trains[unit] ? SYNC_BEFORE - unit : -1;
 }
@@ -89,12 +89,12 @@ static void issue_gathers(struct gen *g)
         if (g->held[u.slot] >= 0)
             return;
         g->held[u.slot] =
-            add(g, STEP_GATHER, STEP_TRANSFER,
-                (struct step_row){.unit = unit,
-                                  .visit = u.visit,
-                                  .micro = micro,
-                                  .buffer = u.slot,
-                                  .after = {g->ends[STEP_COMPUTE], synced(g, unit)}});
+            gen_add(g, STEP_GATHER, STEP_TRANSFER,
+                    (struct step_row){.unit = unit,
+                                      .visit = u.visit,
+                                      .micro = micro,
+                                      .buffer = u.slot,
+                                      .after = {g->ends[STEP_COMPUTE], gen_synced(g, unit)}});
         g->issued++;
     }
 }
@@ -103,24 +103,24 @@ static void issue_gathers(struct gen *g)
 static void write_gradient(struct gen *g, int unit, int micro)
 {
     const struct step_shape *p = g->shape;
-    struct step_row row = whole(unit);
+    struct step_row row = gen_whole(unit);
 
     row.micro = micro;
     if (!p->has[STEP_REDUCE]) {
-        add(g, STEP_COMPUTE, STEP_ACCUMULATE, row);
+        gen_add(g, STEP_COMPUTE, STEP_ACCUMULATE, row);
     } else {
         row.buffer = g->bucket;
         row.after[0] = g->sent[g->bucket];
-        row.after[0] = add(g, STEP_COMPUTE, STEP_ACCUMULATE, row);
-        g->sent[g->bucket] = g->reduced[unit] = add(g, STEP_REDUCE, STEP_TRANSFER, row);
+        row.after[0] = gen_add(g, STEP_COMPUTE, STEP_ACCUMULATE, row);
+        g->sent[g->bucket] = g->reduced[unit] = gen_add(g, STEP_REDUCE, STEP_TRANSFER, row);
         g->bucket = (g->bucket + 1) % p->buckets;
     }
     if (!p->has[STEP_CONVERT] || micro < p->micros - 1)
         return;
-    row = whole(unit);
+    row = gen_whole(unit);
     row.after[0] = g->ends[STEP_COMPUTE];
     row.after[1] = g->reduced[unit];
-    g->reduced[unit] = add(g, STEP_CONVERT, STEP_TRANSFER, row);
+    g->reduced[unit] = gen_add(g, STEP_CONVERT, STEP_TRANSFER, row);
 }
 
 static void write_use(struct gen *g, int micro)
@@ -130,12 +130,12 @@ static void write_use(struct gen *g, int micro)
     int unit = step_unit_of(p, u.visit), gathered = p->has[STEP_GATHER];
 
     g->used += !(u.kept && u.back);
-    add(g, STEP_COMPUTE, u.back ? STEP_BACKWARD : STEP_FORWARD,
-        (struct step_row){.unit = unit,
-                          .visit = u.visit,
-                          .micro = micro,
-                          .buffer = gathered ? u.slot : -1,
-                          .after = {gathered ? g->held[u.slot] : synced(g, unit), -1}});
+    gen_add(g, STEP_COMPUTE, u.back ? STEP_BACKWARD : STEP_FORWARD,
+            (struct step_row){.unit = unit,
+                              .visit = u.visit,
+                              .micro = micro,
+                              .buffer = gathered ? u.slot : -1,
+                              .after = {gathered ? g->held[u.slot] : gen_synced(g, unit), -1}});
     if (gathered && !(u.kept && !u.back))
         g->held[u.slot] = -1;
     issue_gathers(g);
@@ -150,18 +150,18 @@ static void add_updates(struct gen *g)
 
     for (int i = 0; i < p->units; i++) {
         int unit = p->early_update ? p->units - 1 - i : i; /* as gradients come */
-        struct step_row row = whole(unit);
+        struct step_row row = gen_whole(unit);
         if (!p->trains[unit])
             continue;
         row.after[0] = p->early_update ? g->reduced[unit] : -1;
-        row.after[0] = add(g, STEP_COMPUTE, STEP_UPDATE, row);
+        row.after[0] = gen_add(g, STEP_COMPUTE, STEP_UPDATE, row);
         if (p->has[STEP_SYNC])
-            g->synced[unit] = add(g, STEP_SYNC, STEP_TRANSFER, row);
+            g->synced[unit] = gen_add(g, STEP_SYNC, STEP_TRANSFER, row);
     }
 }
 
 /* Uses of a micro-step whose unit is kept from the forward to the backward. */
-static int kept_of(const struct step_shape *p)
+static int gen_kept_of(const struct step_shape *p)
 {
     int backs = p->visits - p->first_trained;
 
@@ -169,17 +169,17 @@ static int kept_of(const struct step_shape *p)
 }
 
 /* Slots that gathers go round: one ahead of those prefetched, where so many uses need one. */
-static int ring_of(const struct step_shape *p)
+static int gen_ring_of(const struct step_shape *p)
 {
     int64_t uses = 2 * (int64_t)p->visits - p->first_trained;
-    int64_t turns = (uses - 2 * kept_of(p)) * p->micros;
+    int64_t turns = (uses - 2 * gen_kept_of(p)) * p->micros;
 
     return p->prefetch < turns ? p->prefetch + 1 : (int)turns;
 }
 
 int step_slots(const struct step_shape *p)
 {
-    return p->has[STEP_GATHER] ? ring_of(p) + kept_of(p) : 0;
+    return p->has[STEP_GATHER] ? gen_ring_of(p) + gen_kept_of(p) : 0;
 }
 
 void step_gen(struct step *s, const struct step_shape *p)
@@ -187,8 +187,8 @@ void step_gen(struct step *s, const struct step_shape *p)
     struct gen g = {.shape = p,
                     .s = s,
                     .uses = 2 * p->visits - p->first_trained,
-                    .keep = kept_of(p),
-                    .ring = ring_of(p)};
+                    .keep = gen_kept_of(p),
+                    .ring = gen_ring_of(p)};
     int slots = g.ring + g.keep;
 
     *s = (struct step){
@@ -215,20 +215,20 @@ void step_gen(struct step *s, const struct step_shape *p)
         g.first[step_unit_of(p, v)] = v;
     issue_gathers(&g);
     for (int micro = 0; micro < p->micros; micro++) {
-        struct step_row begin = whole(-1);
+        struct step_row begin = gen_whole(-1);
         begin.micro = micro;
-        add(&g, STEP_COMPUTE, STEP_BEGIN, begin);
+        gen_add(&g, STEP_COMPUTE, STEP_BEGIN, begin);
         for (int i = 0; i < g.uses; i++)
             write_use(&g, micro);
     }
     if (!p->evaluate && p->early_update)
         add_updates(&g);
     if (!p->evaluate) {
-        struct step_row row = whole(-1);
+        struct step_row row = gen_whole(-1);
         row.after[0] = g.ends[STEP_REDUCE];
         row.after[1] = g.ends[STEP_CONVERT];
-        s->norm = add(&g, STEP_COMPUTE, STEP_NORM, row);
-        add(&g, STEP_COMPUTE, STEP_AGREE, whole(-1));
+        s->norm = gen_add(&g, STEP_COMPUTE, STEP_NORM, row);
+        gen_add(&g, STEP_COMPUTE, STEP_AGREE, gen_whole(-1));
     }
     if (!p->evaluate && !p->early_update)
         add_updates(&g);

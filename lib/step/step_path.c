@@ -41,7 +41,7 @@ int step_after(const struct step *s, int node, int k)
     return after < 0 ? -1 : after < row ? node - row + after : node - row - s->rows + after;
 }
 
-static const struct step_row *row_of(const struct walk *w, int node)
+static const struct step_row *path_row_of(const struct walk *w, int node)
 {
     return &w->s->row[node % w->s->rows];
 }
@@ -55,7 +55,7 @@ static void part(struct walk *w, int node, double to_s)
                                                       [STEP_SYNC] = STEP_PATH_SYNC,
                                                       [STEP_COMPUTE] = STEP_PATH_COMPUTE};
     struct step_path *p = w->path;
-    const struct step_row *r = node < 0 ? NULL : row_of(w, node);
+    const struct step_row *r = node < 0 ? NULL : path_row_of(w, node);
     enum step_path_sum sum = !r                      ? STEP_PATH_GAP
                              : r->kind == STEP_AGREE ? STEP_PATH_AGREE
                                                      : of[r->lane];
@@ -132,7 +132,7 @@ void step_path_init(struct step_path *p, const struct step *s, const struct step
     for (int lane = 0; lane < STEP_LANES; lane++)
         newest[lane] = -1;
     for (size_t i = 0; i < nodes; i++) {
-        int lane = row_of(&w, (int)i)->lane;
+        int lane = path_row_of(&w, (int)i)->lane;
         w.before[i] = newest[lane];
         w.issuer[i] = newest[STEP_COMPUTE];
         if (time[i].ran)

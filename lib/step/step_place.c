@@ -2,7 +2,7 @@
 /* Sizes and places the arrays of a step. */
 #include "step/step_place.h"
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t place_most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -13,12 +13,12 @@ struct step_unit step_largest(const struct step_space *s)
 
     for (int i = 0; i < s->units; i++) {
         const struct step_unit *u = &s->unit[i];
-        l.elems = most(l.elems, u->elems);
-        l.trained = most(l.trained, u->trained);
-        l.params = most(l.params, u->params);
-        l.grads = most(l.grads, u->grads);
-        l.optim = most(l.optim, u->optim);
-        l.frozen = most(l.frozen, u->frozen);
+        l.elems = place_most(l.elems, u->elems);
+        l.trained = place_most(l.trained, u->trained);
+        l.params = place_most(l.params, u->params);
+        l.grads = place_most(l.grads, u->grads);
+        l.optim = place_most(l.optim, u->optim);
+        l.frozen = place_most(l.frozen, u->frozen);
     }
     return l;
 }
@@ -58,7 +58,7 @@ void step_place(const struct step_space *s, struct arena *shared, struct arena *
         const struct step_unit *u = &s->unit[i];
         const struct step_states at = {
             .params = arena_take_each(shared, (u->params + u->frozen) * p, u->count),
-            .grads = arena_take_each(own, most(u->grads, u->optim) * g, u->count),
+            .grads = arena_take_each(own, place_most(u->grads, u->optim) * g, u->count),
             .master = arena_take_each(own, u->optim * 4, u->count),
             .m = arena_take_each(own, u->optim * 4, u->count),
             .v = arena_take_each(own, u->optim * 4, u->count)};
@@ -66,7 +66,7 @@ void step_place(const struct step_space *s, struct arena *shared, struct arena *
             states[i] = at;
     }
     if (gathers && (convert || s->coded))
-        b.gather_send = arena_take(shared, most(l.params, l.frozen) * w);
+        b.gather_send = arena_take(shared, place_most(l.params, l.frozen) * w);
     take_each(shared, l.elems * w, gathers ? s->slots : 0, b.slot);
     if ((gathers ? s->wire : s->param) != s->read)
         b.read = arena_take(own, l.elems * dtype_bytes(s->read));

@@ -43,7 +43,7 @@ struct proof {
     int begun, normed;     /* micro-steps; 1: the norm is known, 2: of all ranks */
 };
 
-static int fail(const struct proof *v, const char *what)
+static int verify_fail(const struct proof *v, const char *what)
 {
     const struct step_row *r = &v->s->row[v->row];
 
@@ -51,15 +51,15 @@ static int fail(const struct proof *v, const char *what)
                    v->row, step_kind_name(r), r->unit, r->micro, r->buffer, what);
 }
 
-static const struct clock *known(const struct proof *v, int second)
+static const struct clock *verify_known(const struct proof *v, int second)
 {
     return &v->clock[second * v->s->rows + v->row];
 }
 
 /* Whether the row of a lane at that place has ended when the row at hand begins. */
-static int ended(const struct proof *v, int second, enum step_lane lane, int place)
+static int verify_ended(const struct proof *v, int second, enum step_lane lane, int place)
 {
-    return known(v, second)->ended[lane] >= place;
+    return verify_known(v, second)->ended[lane] >= place;
 }
 
 static int set_clock(struct proof *v, int second)
@@ -70,7 +70,7 @@ static int set_clock(struct proof *v, int second)
     struct clock *c = &v->clock[at];
 
     if (r->lane < 0 || r->lane >= STEP_LANES)
-        return fail(v, "unknown lane");
+        return verify_fail(v, "unknown lane");
     if (v->count[r->lane]) {
         *c = v->clock[v->last[r->lane]];
         c->ended[r->lane] = v->count[r->lane];
@@ -80,7 +80,7 @@ static int set_clock(struct proof *v, int second)
     for (int k = 0; k < STEP_AFTERS; k++) {
         int after = r->after[k];
         if (after < -1 || after >= s->rows || after == v->row)
-            return fail(v, "follows a row that there is not, expected another one");
+            return verify_fail(v, "follows a row that there is not, expected another one");
         if (after < 0 || (after > v->row && !second))
             continue;
         after += after > v->row ? 0 : second * s->rows;
@@ -96,10 +96,10 @@ static int set_clock(struct proof *v, int second)
 /* The unit's parameters must be updated and synced before they are read or gathered. */
 static int check_fresh(struct proof *v, int second, int unit)
 {
-    if (!ended(v, second, STEP_COMPUTE, v->updated[unit]))
-        return fail(v, "the update of the step before may not have ended");
-    if (!ended(v, second, STEP_SYNC, v->synced[unit]))
-        return fail(v, "the sync of the step before may not have ended");
+    if (!verify_ended(v, second, STEP_COMPUTE, v->updated[unit]))
+        return verify_fail(v, "the update of the step before may not have ended");
+    if (!verify_ended(v, second, STEP_SYNC, v->synced[unit]))
+        return verify_fail(v, "the sync of the step before may not have ended");
     return 0;
 }
 
@@ -118,12 +118,12 @@ static int check_gather(struct proof *v, int second)
     struct slot *slot;
 
     if (r->buffer < 0 || r->buffer >= v->s->slots)
-        return fail(v, "a slot that there is not");
+        return verify_fail(v, "a slot that there is not");
     slot = &v->slot[r->buffer];
     if (slot->gathered && !slot->read)
-        return fail(v, "overwrites a unit that nothing has used");
-    if (!ended(v, second, STEP_COMPUTE, slot->read))
-        return fail(v, "overwrites a unit while a use may read it");
+        return verify_fail(v, "overwrites a unit that nothing has used");
+    if (!verify_ended(v, second, STEP_COMPUTE, slot->read))
+        return verify_fail(v, "overwrites a unit while a use may read it");
     count_slot(v, slot);
     *slot = (struct slot){.unit = r->unit,
                           .visit = r->visit,
@@ -142,22 +142,23 @@ static int check_use(struct proof *v, int second)
     if (r->kind != (back ? STEP_BACKWARD : STEP_FORWARD) || r->visit != visit ||
         r->unit != step_unit_of(v->p, visit) || r->micro != v->micro ||
         v->begun != v->micro + 1)
-        return fail(v, "not the next use");
+        return verify_fail(v, "not the next use");
     v->back[r->unit] += back;
     if (++v->use == v->uses) {
         v->use = 0;
         v->micro++;
     }
     if (!v->p->has[STEP_GATHER])
-        return r->buffer == -1 ? check_fresh(v, second, r->unit) : fail(v, "reads a slot");
+        return r->buffer == -1 ? check_fresh(v, second, r->unit)
+                               : verify_fail(v, "reads a slot");
     if (r->buffer < 0 || r->buffer >= v->s->slots)
-        return fail(v, "a slot that there is not");
+        return verify_fail(v, "a slot that there is not");
     struct slot *slot = &v->slot[r->buffer];
     if (!slot->gathered || slot->unit != r->unit || slot->visit != r->visit ||
         slot->micro != r->micro)
-        return fail(v, "the slot has another unit");
-    if (!ended(v, second, STEP_GATHER, slot->gathered))
-        return fail(v, "the gather may not have ended");
+        return verify_fail(v, "the slot has another unit");
+    if (!verify_ended(v, second, STEP_GATHER, slot->gathered))
+        return verify_fail(v, "the gather may not have ended");
     slot->read = v->count[STEP_COMPUTE];
     slot->to = second * v->s->rows + v->row;
     return 0;
@@ -170,16 +171,16 @@ static int check_accumulate(struct proof *v, int second)
     int micro = v->use ? v->micro : v->micro - 1;
 
     if (r->micro != micro || v->sums[r->unit] != micro)
-        return fail(v, "not the next gradient of the unit");
+        return verify_fail(v, "not the next gradient of the unit");
     if (v->back[r->unit] != v->backs[r->unit] * (micro + 1))
-        return fail(v, "the gradient is not whole");
+        return verify_fail(v, "the gradient is not whole");
     v->sums[r->unit]++;
     if (!v->p->has[STEP_REDUCE])
-        return r->buffer == -1 ? 0 : fail(v, "fills a bucket");
+        return r->buffer == -1 ? 0 : verify_fail(v, "fills a bucket");
     if (r->buffer < 0 || r->buffer >= v->s->buckets)
-        return fail(v, "a bucket that there is not");
-    if (!ended(v, second, STEP_REDUCE, v->sent[r->buffer]))
-        return fail(v, "fills a bucket that may still be sent");
+        return verify_fail(v, "a bucket that there is not");
+    if (!verify_ended(v, second, STEP_REDUCE, v->sent[r->buffer]))
+        return verify_fail(v, "fills a bucket that may still be sent");
     v->filled[r->buffer] = v->count[STEP_COMPUTE];
     return 0;
 }
@@ -189,10 +190,10 @@ static int check_reduce(struct proof *v, int second)
     const struct step_row *r = &v->s->row[v->row];
 
     if (++v->reduces[r->unit] != v->sums[r->unit] || r->micro != v->reduces[r->unit] - 1)
-        return fail(v, "not the gradient that was accumulated last");
+        return verify_fail(v, "not the gradient that was accumulated last");
     if (r->buffer < 0 || r->buffer >= v->s->buckets || !v->filled[r->buffer] ||
-        !ended(v, second, STEP_COMPUTE, v->filled[r->buffer]))
-        return fail(v, "sends a bucket that may not be filled");
+        !verify_ended(v, second, STEP_COMPUTE, v->filled[r->buffer]))
+        return verify_fail(v, "sends a bucket that may not be filled");
     v->filled[r->buffer] = 0;
     v->sent[r->buffer] = v->reduced[r->unit] = v->count[STEP_REDUCE];
     return 0;
@@ -203,11 +204,11 @@ static int check_convert(struct proof *v, int second)
     int unit = v->s->row[v->row].unit;
 
     if (++v->converts[unit] > 1 || v->sums[unit] != v->p->micros)
-        return fail(v, "not once, after the last micro-step");
-    if (known(v, second)->ended[STEP_COMPUTE] < v->count[STEP_COMPUTE])
-        return fail(v, "the gradient may not be accumulated");
-    if (!ended(v, second, STEP_REDUCE, v->reduced[unit]))
-        return fail(v, "the gradient may not be reduced");
+        return verify_fail(v, "not once, after the last micro-step");
+    if (verify_known(v, second)->ended[STEP_COMPUTE] < v->count[STEP_COMPUTE])
+        return verify_fail(v, "the gradient may not be accumulated");
+    if (!verify_ended(v, second, STEP_REDUCE, v->reduced[unit]))
+        return verify_fail(v, "the gradient may not be reduced");
     v->converted[unit] = v->count[STEP_CONVERT];
     return 0;
 }
@@ -215,16 +216,16 @@ static int check_convert(struct proof *v, int second)
 static int check_norm(struct proof *v, int second)
 {
     if (v->normed++ || v->micro != v->p->micros || v->row != v->s->norm)
-        return fail(v, "not once, after the last micro-step");
+        return verify_fail(v, "not once, after the last micro-step");
     for (int u = 0; u < v->p->units; u++) {
         int trains = v->p->trains[u];
         if (v->sums[u] != (trains ? v->p->micros : 0) ||
             v->reduces[u] != (v->p->has[STEP_REDUCE] ? v->sums[u] : 0) ||
             v->converts[u] != (v->p->has[STEP_CONVERT] && trains))
-            return fail(v, "a gradient is missing, or none is expected");
-        if (!ended(v, second, STEP_REDUCE, v->reduced[u]) ||
-            !ended(v, second, STEP_CONVERT, v->converted[u]))
-            return fail(v, "a gradient may still be on its way");
+            return verify_fail(v, "a gradient is missing, or none is expected");
+        if (!verify_ended(v, second, STEP_REDUCE, v->reduced[u]) ||
+            !verify_ended(v, second, STEP_CONVERT, v->converted[u]))
+            return verify_fail(v, "a gradient may still be on its way");
     }
     return 0;
 }
@@ -235,49 +236,49 @@ static int check_update(struct proof *v, int second)
     int unit = v->s->row[v->row].unit;
 
     if (v->p->early_update ? v->normed || v->sums[unit] != v->p->micros ||
-                                 !ended(v, second, STEP_REDUCE, v->reduced[unit]) ||
-                                 !ended(v, second, STEP_CONVERT, v->converted[unit])
+                                 !verify_ended(v, second, STEP_REDUCE, v->reduced[unit]) ||
+                                 !verify_ended(v, second, STEP_CONVERT, v->converted[unit])
                            : v->normed != 2)
-        return fail(v, "the gradient may not be there, or the norm");
+        return verify_fail(v, "the gradient may not be there, or the norm");
     v->updated[unit] = v->count[STEP_COMPUTE];
-    return ++v->updates[unit] == 1 ? 0 : fail(v, "again");
+    return ++v->updates[unit] == 1 ? 0 : verify_fail(v, "again");
 }
 
-static int check_row(struct proof *v, int second)
+static int step_verify_check_row(struct proof *v, int second)
 {
     const struct step_row *r = &v->s->row[v->row];
     int lane = r->lane, unit = r->unit;
 
     if (r->kind < 0 || r->kind >= STEP_KINDS ||
         (lane == STEP_COMPUTE) != (r->kind != STEP_TRANSFER))
-        return fail(v, "not of this lane");
+        return verify_fail(v, "not of this lane");
     if (lane != STEP_COMPUTE && !v->p->has[lane])
-        return fail(v, "a lane that transfers nothing");
+        return verify_fail(v, "a lane that transfers nothing");
     int parts = lane == STEP_GATHER || r->kind == STEP_FORWARD || r->kind == STEP_BACKWARD;
     if (!parts && r->visit != -1)
-        return fail(v, "a visit, expected none");
+        return verify_fail(v, "a visit, expected none");
     int sums = r->kind == STEP_ACCUMULATE || lane == STEP_REDUCE;
     if (!parts && !sums && (r->buffer != -1 || (r->micro != -1 && r->kind != STEP_BEGIN)))
-        return fail(v, "a micro-step or a buffer, expected none");
+        return verify_fail(v, "a micro-step or a buffer, expected none");
     if (r->kind == STEP_BEGIN) {
         if (r->unit != -1 || v->use || r->micro != v->begun || v->begun++ != v->micro)
-            return fail(v, "not the next micro-step");
+            return verify_fail(v, "not the next micro-step");
         return 0;
     }
     if (v->p->evaluate && !parts)
-        return fail(v, "not of a forward");
+        return verify_fail(v, "not of a forward");
     if (r->kind == STEP_NORM)
-        return unit == -1 ? check_norm(v, second) : fail(v, "of a unit");
+        return unit == -1 ? check_norm(v, second) : verify_fail(v, "of a unit");
     if (r->kind == STEP_AGREE)
-        return unit == -1 && v->normed++ == 1 ? 0 : fail(v, "not once, after the norm");
+        return unit == -1 && v->normed++ == 1 ? 0 : verify_fail(v, "not once, after the norm");
     if (unit < 0 || unit >= v->p->units)
-        return fail(v, "a unit that there is not");
+        return verify_fail(v, "a unit that there is not");
     if (lane == STEP_GATHER)
         return check_gather(v, second);
     if (parts)
         return check_use(v, second);
     if (!v->p->trains[unit])
-        return fail(v, "a unit that is not trained");
+        return verify_fail(v, "a unit that is not trained");
     if (r->kind == STEP_ACCUMULATE)
         return check_accumulate(v, second);
     if (lane == STEP_REDUCE)
@@ -286,13 +287,13 @@ static int check_row(struct proof *v, int second)
         return check_convert(v, second);
     if (r->kind == STEP_UPDATE)
         return check_update(v, second);
-    if (!v->updates[unit] || !ended(v, second, STEP_COMPUTE, v->updated[unit]))
-        return fail(v, "the update may not have ended");
+    if (!v->updates[unit] || !verify_ended(v, second, STEP_COMPUTE, v->updated[unit]))
+        return verify_fail(v, "the update may not have ended");
     v->synced[unit] = v->count[STEP_SYNC];
-    return ++v->syncs[unit] == 1 ? 0 : fail(v, "again");
+    return ++v->syncs[unit] == 1 ? 0 : verify_fail(v, "again");
 }
 
-static int walk(struct proof *v, int second)
+static int verify_walk(struct proof *v, int second)
 {
     size_t units = (size_t)v->p->units * sizeof(int);
 
@@ -304,21 +305,21 @@ static int walk(struct proof *v, int second)
     memset(v->updates, 0, units);
     memset(v->syncs, 0, units);
     for (v->row = 0; v->row < v->s->rows; v->row++)
-        if (set_clock(v, second) || check_row(v, second))
+        if (set_clock(v, second) || step_verify_check_row(v, second))
             return -1;
     v->row = v->s->rows - 1;
     if (v->micro != v->p->micros || v->normed != (v->p->evaluate ? 0 : 2))
-        return fail(v, "the last one, but a micro-step is missing, or the norm");
+        return verify_fail(v, "the last one, but a micro-step is missing, or the norm");
     if (v->begun != v->p->micros || v->use)
-        return fail(v, "the last one, but one more micro-step has begun");
+        return verify_fail(v, "the last one, but one more micro-step has begun");
     for (int u = 0; u < v->p->units; u++) {
         int trains = v->p->trains[u] && !v->p->evaluate;
         if (v->updates[u] != trains || v->syncs[u] != (trains && v->p->has[STEP_SYNC]))
-            return fail(v, "the last one, but a unit is not updated, or not synced");
+            return verify_fail(v, "the last one, but a unit is not updated, or not synced");
     }
     for (int i = 0; i < v->s->slots; i++)
         if (!v->slot[i].read)
-            return fail(v, "the last one, but a slot has not been used");
+            return verify_fail(v, "the last one, but a slot has not been used");
     return 0;
 }
 
@@ -364,7 +365,7 @@ int step_verify(const struct step *s, const struct step_shape *p, struct err *er
     v.sent = mem_new((size_t)s->buckets + 1, sizeof *v.sent);
     v.filled = mem_new((size_t)s->buckets + 1, sizeof *v.filled);
     int rc = s->rows < 1 ? err_set(err, ERR_MISMATCH, "no rows") : 0;
-    if (rc == 0 && (walk(&v, 0) || walk(&v, 1) || check_peak(&v)))
+    if (rc == 0 && (verify_walk(&v, 0) || verify_walk(&v, 1) || check_peak(&v)))
         rc = -1;
     mem_free(of_unit);
     mem_free(v.clock);

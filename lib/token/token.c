@@ -69,8 +69,8 @@ int64_t token_bytes_of(const struct token_tables *t, const char *text, int64_t b
 /* ---- what files of the folder say ---- */
 
 /* The number that a file of the folder gives a token: its text, or an integer, or the first. */
-static int32_t named_token(const struct token_tables *t, const struct tree_node *root,
-                           const char *key)
+static int32_t token_named_token(const struct token_tables *t, const struct tree_node *root,
+                                 const char *key)
 {
     const struct tree_node *v = tree_get(root, key);
     int64_t id = -1;
@@ -102,7 +102,7 @@ static int read_ends(struct token_tables *t, const struct token_place *p, struct
         rc = token_read_json(p, files[i].name, files[i].used, &file, err);
         for (int k = 0; rc == 0 && k < 2; k++)
             if (named[k] < 0)
-                named[k] = named_token(t, file.root, files[i].key[k]);
+                named[k] = token_named_token(t, file.root, files[i].key[k]);
         tree_release(&file);
     }
     for (int k = 0; k < 2; k++)
@@ -151,7 +151,7 @@ static struct tokenizer *new_tokenizer(void)
 }
 
 /* Hands the opened tokenizer to the caller; rc: whether reading failed. */
-static int finish(struct tokenizer **out, struct tokenizer *t, int rc)
+static int token_finish(struct tokenizer **out, struct tokenizer *t, int rc)
 {
     static const char end[] = "<|endoftext|>";
 
@@ -214,7 +214,7 @@ static int read_wrap(struct token_tables *t, const struct tree *config,
 
     for (int k = 0; k < 2; k++) {
         int adds_it = k == 0, own = tree_find(config->root, names[k]) != NULL;
-        int32_t named = named_token(t, own ? config->root : special, names[k]);
+        int32_t named = token_named_token(t, own ? config->root : special, names[k]);
         if (tree_bool(config, tree_find(config->root, adds[k]), &adds_it, err))
             return -1;
         *ids[k] = named >= 0 ? named : *ids[k];
@@ -258,9 +258,9 @@ static int parse_whole(struct tokenizer **out, const char *name, const char *tex
     const char *file = strrchr(name, '/');
     int model = strstr(file ? file : name, ".model") != NULL;
 
-    return finish(out, t,
-                  model ? read_spm(t->owned, name, text, bytes, p, err)
-                        : token_json_read(t->owned, name, text, bytes, err));
+    return token_finish(out, t,
+                        model ? read_spm(t->owned, name, text, bytes, p, err)
+                              : token_json_read(t->owned, name, text, bytes, err));
 }
 
 int tokenizer_parse(struct tokenizer **out, const char *name, const char *text, int64_t bytes,
@@ -323,7 +323,7 @@ int tokenizer_parse_gpt2(struct tokenizer **out, const char *vocab_name, const c
         if (a->model.byte[b] < 0)
             rc = err_at(err, vocab_name, 0, NULL,
                         "has no token of the byte 0x%02x alone, expected one of each byte", b);
-    return finish(out, t, rc);
+    return token_finish(out, t, rc);
 }
 
 static int open_gpt2(struct tokenizer **t, const struct token_place *p, struct err *err)

@@ -21,7 +21,7 @@ struct piece {
     int64_t bytes;
 };
 
-static int run_steps(struct tokenizer *t, int level, struct piece p, struct err *err);
+static int encode_run_steps(struct tokenizer *t, int level, struct piece p, struct err *err);
 
 /* ---- a pre-tokenizer ---- */
 
@@ -40,12 +40,12 @@ static int put_last(struct tokenizer *t, struct cutting *c)
     int has = c->has_last && !removed && c->last.bytes;
 
     c->has_last = 0;
-    return has ? run_steps(t, c->level + 1, c->last, c->err) : 0;
+    return has ? encode_run_steps(t, c->level + 1, c->last, c->err) : 0;
 }
 
 /* A match, or what lies between two. */
-static int add_piece(struct tokenizer *t, struct cutting *c, const char *from, const char *to,
-                     int matches)
+static int encode_add_piece(struct tokenizer *t, struct cutting *c, const char *from,
+                            const char *to, int matches)
 {
     int join = 0;
 
@@ -89,17 +89,17 @@ static int cut_piece(struct tokenizer *t, const struct token_step *s, int level,
             continue;
         }
         if (done < from)
-            rc = add_piece(t, &c, p.text + done, p.text + from, 0);
+            rc = encode_add_piece(t, &c, p.text + done, p.text + from, 0);
         if (rc == 0)
-            rc = add_piece(t, &c, p.text + from, p.text + to, 1);
+            rc = encode_add_piece(t, &c, p.text + from, p.text + to, 1);
         done = at = last = to;
     }
     if (rc == 0 && done < p.bytes)
-        rc = add_piece(t, &c, p.text + done, p.text + p.bytes, 0);
+        rc = encode_add_piece(t, &c, p.text + done, p.text + p.bytes, 0);
     return rc ? rc : put_last(t, &c);
 }
 
-static int run_steps(struct tokenizer *t, int level, struct piece p, struct err *err)
+static int encode_run_steps(struct tokenizer *t, int level, struct piece p, struct err *err)
 {
     const struct token_steps *steps = &t->tables->pre;
 
@@ -115,13 +115,13 @@ static int run_steps(struct tokenizer *t, int level, struct piece p, struct err 
         p = (struct piece){t->prefixed.text, t->prefixed.bytes};
     }
     if (s->behavior == TOKEN_WHOLE)
-        return run_steps(t, level + 1, p, err);
+        return encode_run_steps(t, level + 1, p, err);
     return cut_piece(t, s, level, p, err);
 }
 
 /* ---- segments ---- */
 
-static void put_id(struct tokenizer *t, int32_t id)
+static void encode_put_id(struct tokenizer *t, int32_t id)
 {
     t->ids = mem_grow(t->ids, &t->ids_space, (size_t)t->count + 1, sizeof *t->ids);
     t->ids[t->count++] = id;
@@ -142,11 +142,11 @@ static int put_normalized(struct tokenizer *t, const char *text, int64_t bytes,
         if (a->find[1] && n > 0 &&
             token_normalize(t, &a->late, t->late, begins, &from, &n, err))
             return -1;
-        if (n > 0 && run_steps(t, 0, (struct piece){from, n}, err))
+        if (n > 0 && encode_run_steps(t, 0, (struct piece){from, n}, err))
             return -1;
         if (!found)
             break;
-        put_id(t, f.id);
+        encode_put_id(t, f.id);
         done = f.to > done ? f.to : done;
         p = f.next;
     }
@@ -154,8 +154,8 @@ static int put_normalized(struct tokenizer *t, const char *text, int64_t bytes,
 }
 
 /* UTF-8 without added tokens that are not normalized. */
-static int put_text(struct tokenizer *t, const char *text, int64_t bytes,
-                    enum token_begins begins, struct err *err)
+static int encode_put_text(struct tokenizer *t, const char *text, int64_t bytes,
+                           enum token_begins begins, struct err *err)
 {
     const struct token_tables *a = t->tables;
 
@@ -205,7 +205,7 @@ static int put_segment(struct tokenizer *t, const char *p, const char *end,
             continue;
         if (!valid)
             token_word(t, p, next - p);
-        else if (put_text(t, p, next - p, begins, err))
+        else if (encode_put_text(t, p, next - p, begins, err))
             return -1;
         p = next;
     }
@@ -227,7 +227,7 @@ int token_encode_text(struct tokenizer *t, const char *text, int64_t bytes,
             return -1;
         if (!found)
             break;
-        put_id(t, f.id);
+        encode_put_id(t, f.id);
         done = f.to > done ? f.to : done;
         p = f.next;
     }

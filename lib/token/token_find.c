@@ -31,7 +31,7 @@ static int32_t child_of(const struct token_finder *f, int32_t at, unsigned char 
     return at;
 }
 
-static int32_t add_node(struct token_finder *f, int32_t parent, unsigned char byte)
+static int32_t find_add_node(struct token_finder *f, int32_t parent, unsigned char byte)
 {
     f->node = mem_grow(f->node, &f->space, (size_t)f->nodes + 1, sizeof *f->node);
     f->node[f->nodes] = (struct node){-1, parent < 0 ? -1 : f->node[parent].child, -1, byte};
@@ -46,7 +46,7 @@ static void add_token(struct token_finder *f, int32_t added, const char *text, i
 
     for (int64_t i = 0; i < bytes; i++) {
         int32_t next = child_of(f, at, (unsigned char)text[i]);
-        at = next >= 0 ? next : add_node(f, at, (unsigned char)text[i]);
+        at = next >= 0 ? next : find_add_node(f, at, (unsigned char)text[i]);
     }
     if (f->node[at].added < 0) /* two may be the same once they are normalized */
         f->node[at].added = added;
@@ -67,7 +67,7 @@ struct token_finder *token_finder_new(const struct token_tables *t, int normaliz
     struct err err;
 
     f->tables = t;
-    add_node(f, -1, 0);
+    find_add_node(f, -1, 0);
     for (int32_t i = 0; i < t->added_count; i++) {
         const struct token_piece *p = &t->vocab.piece[t->added[i].id];
         const char *text = t->vocab.text + p->at;

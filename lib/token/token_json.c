@@ -115,7 +115,8 @@ static int read_steps(struct parts *p, const struct tree_node *n, const struct k
 }
 
 /* A text of a step, its own copy; absent, it stays as it is. */
-static int read_text(struct parts *p, const struct tree_node *n, const char *key, char **out)
+static int json_read_text(struct parts *p, const struct tree_node *n, const char *key,
+                          char **out)
 {
     const char *text = NULL;
 
@@ -149,7 +150,7 @@ static int read_pattern(struct parts *p, const struct tree_node *n, struct token
         return 0;
     if (tree_keys(p->tree, pattern, regex ? "Regex" : "String", p->err))
         return -1;
-    if (!regex && (read_text(p, pattern, "String", &s->from) ||
+    if (!regex && (json_read_text(p, pattern, "String", &s->from) ||
                    compile_at(p, pattern, s->from, 1, &s->regex)))
         return -1;
     if (regex && (tree_text(p->tree, regex, 1, SIZE_MAX, &text, p->err) ||
@@ -172,15 +173,15 @@ static int read_scheme(struct parts *p, const struct tree_node *n, struct token_
 }
 
 /* The keys that steps have, whichever they are; what a kind lacks is absent. */
-static int read_keys(struct parts *p, const struct tree_node *n, struct token_step *s)
+static int json_read_keys(struct parts *p, const struct tree_node *n, struct token_step *s)
 {
     static const char *const behaviors[] = {"Removed", "Isolated", "MergedWithPrevious",
                                             "MergedWithNext", "Contiguous"};
     int which = (int)s->behavior, one_by_one = 1, split = 1;
 
-    if (read_pattern(p, n, s) || read_text(p, n, "prepend", &s->to) ||
-        read_text(p, n, "content", s->kind == TOKEN_STRIP ? &s->from : &s->to) ||
-        read_text(p, n, "replacement", &s->to) ||
+    if (read_pattern(p, n, s) || json_read_text(p, n, "prepend", &s->to) ||
+        json_read_text(p, n, "content", s->kind == TOKEN_STRIP ? &s->from : &s->to) ||
+        json_read_text(p, n, "replacement", &s->to) ||
         tree_choice(p->tree, tree_get(n, "behavior"), behaviors, 5, &which, p->err) ||
         tree_bool(p->tree, tree_get(n, "invert"), &s->invert, p->err) ||
         tree_bool(p->tree, tree_get(n, "individual_digits"), &one_by_one, p->err) ||
@@ -199,8 +200,8 @@ static int read_keys(struct parts *p, const struct tree_node *n, struct token_st
     return 0;
 }
 
-static int add_step(struct parts *p, const struct tree_node *n, const struct kind *k,
-                    struct token_steps *to)
+static int json_add_step(struct parts *p, const struct tree_node *n, const struct kind *k,
+                         struct token_steps *to)
 {
     to->step = mem_grow(to->step, &to->space, (size_t)to->count + 1, sizeof *to->step);
     struct token_step *s = &to->step[to->count++];
@@ -214,7 +215,7 @@ static int add_step(struct parts *p, const struct tree_node *n, const struct kin
         if (compile_at(p, n, patterns[i].pattern, 0, &s->regex))
             return -1;
     }
-    if (read_keys(p, n, s))
+    if (json_read_keys(p, n, s))
         return -1;
     if (strstr(k->keys, " pattern") && !s->regex.code)
         return tree_fail(p->tree, n, "pattern", p->err, "is null, expected a pattern");
@@ -236,7 +237,7 @@ static int add_step(struct parts *p, const struct tree_node *n, const struct kin
 /* ---- the model ---- */
 
 /* The pieces that stand for bytes: characters, or the names of the fallback. */
-static int read_bytes(struct parts *p, const struct tree_node *n)
+static int json_read_bytes(struct parts *p, const struct tree_node *n)
 {
     struct token_vocab *v = &p->t->vocab;
     int missing = 0;
@@ -260,7 +261,7 @@ static int read_bytes(struct parts *p, const struct tree_node *n)
     return 0;
 }
 
-static int read_model(struct parts *p, const struct tree_node *n)
+static int json_read_model(struct parts *p, const struct tree_node *n)
 {
     static const char *const types[] = {"BPE"};
     struct token_model *m = &p->t->model;
@@ -287,7 +288,7 @@ static int read_model(struct parts *p, const struct tree_node *n)
          token_vocab_read(&p->t->vocab, p->tree, vocab, p->err)) ||
         ((merges = tree_get(n, "merges")) &&
          token_vocab_read_merges(&p->t->vocab, p->tree, merges, p->err)) ||
-        read_bytes(p, n))
+        json_read_bytes(p, n))
         return -1;
     if (!p->t->vocab.count)
         return tree_fail(p->tree, n, "vocab", p->err, "has no tokens, expected an object");
@@ -499,7 +500,7 @@ static int check_steps(struct parts *p)
     return 0;
 }
 
-static int read_parts(struct parts *p)
+static int json_read_parts(struct parts *p)
 {
     const struct tree_node *root = p->tree->root, *n;
     struct token_tables *t = p->t;
@@ -512,11 +513,12 @@ static int read_parts(struct parts *p)
                   p->err))
         return -1;
     if (((n = tree_get(root, "normalizer")) &&
-         read_steps(p, n, normalizers, add_step, &t->normal)) ||
+         read_steps(p, n, normalizers, json_add_step, &t->normal)) ||
         ((n = tree_get(root, "pre_tokenizer")) &&
-         read_steps(p, n, pre_tokenizers, add_step, &t->pre)) ||
-        ((n = tree_get(root, "decoder")) && read_steps(p, n, decoders, add_step, &t->decode)) ||
-        check_steps(p) || check_decoder(p) || read_model(p, tree_get(root, "model")) ||
+         read_steps(p, n, pre_tokenizers, json_add_step, &t->pre)) ||
+        ((n = tree_get(root, "decoder")) &&
+         read_steps(p, n, decoders, json_add_step, &t->decode)) ||
+        check_steps(p) || check_decoder(p) || json_read_model(p, tree_get(root, "model")) ||
         read_all_added(p, tree_get(root, "added_tokens")) ||
         ((n = tree_get(root, "post_processor")) &&
          read_steps(p, n, processors, add_processor, &templates)))
@@ -531,7 +533,7 @@ int token_json_read(struct token_tables *t, const char *name, const char *text, 
 {
     struct tree tree = {0};
     struct parts p = {.tree = &tree, .t = t, .err = err};
-    int rc = tree_parse_json(&tree, name, 1, text, bytes, err) || read_parts(&p) ? -1 : 0;
+    int rc = tree_parse_json(&tree, name, 1, text, bytes, err) || json_read_parts(&p) ? -1 : 0;
 
     tree_release(&tree);
     if (rc == 0)

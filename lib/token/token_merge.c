@@ -232,7 +232,7 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes)
  */
 enum { JOINT_BITS = 20 };
 
-static uint32_t joint_of(uint32_t left, uint32_t right)
+static uint32_t merge_joint_of(uint32_t left, uint32_t right)
 {
     uint64_t hash = ((uint64_t)left << 21 ^ right) * 0x9e3779b97f4a7c15u;
 
@@ -273,7 +273,7 @@ uint64_t *token_joints_new(const struct token_tables *a)
         const char *at = v->text + p->at, *end = at + p->bytes;
         uint32_t left = token_code_at(at, &n);
         for (at += n; at < end; at += n) {
-            uint32_t right = token_code_at(at, &n), bit = joint_of(left, right);
+            uint32_t right = token_code_at(at, &n), bit = merge_joint_of(left, right);
             joints[bit >> 6] |= UINT64_C(1) << (bit & 63);
             left = right;
         }
@@ -289,7 +289,7 @@ void token_stretch(struct tokenizer *t, const char *text, int64_t bytes)
     int n;
 
     for (; joints && p < end; p += n) {
-        uint32_t right = token_code_at(p, &n), bit = joint_of(left, right);
+        uint32_t right = token_code_at(p, &n), bit = merge_joint_of(left, right);
         if (p > from && !(joints[bit >> 6] >> (bit & 63) & 1)) {
             token_word(t, from, p - from);
             from = p;

@@ -46,7 +46,7 @@ static int put_property(struct translation *t)
 }
 
 /* \xHH, \x{H...}, \uHHHH: one character. */
-static int put_code(struct translation *t)
+static int regex_put_code(struct translation *t)
 {
     int brace = t->at[1] == 'x' && t->at[2] == '{', most = t->at[1] == 'u' ? 4 : brace ? 6 : 2;
     const char *digits = t->at + 2 + brace;
@@ -83,7 +83,7 @@ static int put_escape(struct translation *t)
         return put_property(t);
     case 'x':
     case 'u':
-        return put_code(t);
+        return regex_put_code(t);
     case 'v':
         fputs("\\x{b}", t->out);
         break;
@@ -105,7 +105,7 @@ static int put_escape(struct translation *t)
 }
 
 /* Translates the part after "(?". */
-static int put_group(struct translation *t)
+static int regex_put_group(struct translation *t)
 {
     static const char *const kinds[] = {
         "(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!", "(?i:", "(?i)", "(?-i:", "(?-i)"};
@@ -152,7 +152,7 @@ static int put_next(struct translation *t)
     if (t->in_class)
         return put_class_byte(t);
     if (strncmp(t->at, "(?", 2) == 0)
-        return put_group(t);
+        return regex_put_group(t);
     if (strncmp(t->at, "(*", 2) == 0)
         return fail_at(t, 2);
     if (*t->at == '{')

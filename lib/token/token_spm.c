@@ -32,7 +32,7 @@ struct message {
 enum { VARINT, FIXED64, BYTES, FIXED32 = 5 };
 #define KEY(number, coded) ((number) << 3 | (coded))
 
-static int take_number(struct message *m, uint64_t *value)
+static int spm_take_number(struct message *m, uint64_t *value)
 {
     int shift = 0;
 
@@ -54,10 +54,10 @@ static int64_t next_field(struct message *m, uint64_t *value, struct message *in
 
     if (m->at == m->end)
         return 0;
-    if (take_number(m, &key) || key >> 3 == 0 || key > UINT32_MAX)
+    if (spm_take_number(m, &key) || key >> 3 == 0 || key > UINT32_MAX)
         return -1;
     int coded = key & 7;
-    if (coded == VARINT || coded == BYTES ? take_number(m, coded == BYTES ? &bytes : value)
+    if (coded == VARINT || coded == BYTES ? spm_take_number(m, coded == BYTES ? &bytes : value)
                                           : coded != FIXED64 && coded != FIXED32)
         return -1;
     if (coded == FIXED64 || coded == FIXED32)
@@ -88,7 +88,7 @@ struct reading {
     int table; /* the normalizer or the denormalizer has one */
 };
 
-static int fail_format(const struct reading *r)
+static int spm_fail_format(const struct reading *r)
 {
     return err_set(
         r->err, ERR_INPUT,
@@ -98,7 +98,7 @@ static int fail_format(const struct reading *r)
         r->name);
 }
 
-static int is_utf8(const char *text, int64_t bytes)
+static int spm_is_utf8(const char *text, int64_t bytes)
 {
     int n = 1;
 
@@ -129,7 +129,7 @@ static int check_bytes(const struct reading *r)
                   valid, r->fallback ? "all 256 of these" : "none without byte_fallback");
 }
 
-static int add_piece(struct reading *r, struct message in, float score, uint64_t type)
+static int spm_add_piece(struct reading *r, struct message in, float score, uint64_t type)
 {
     static const enum tokenizer_kind kinds[] = {
         TOKENIZER_UNUSED, TOKENIZER_NORMAL, TOKENIZER_UNKNOWN, TOKENIZER_CONTROL,
@@ -142,7 +142,7 @@ static int add_piece(struct reading *r, struct message in, float score, uint64_t
 
     if (bytes > 0 && bytes <= PIECE_MAX)
         memcpy(piece, in.at, (size_t)bytes);
-    if (!*piece || !is_utf8(piece, bytes) || kind == TOKENIZER_UNUSED || isnan(score))
+    if (!*piece || !spm_is_utf8(piece, bytes) || kind == TOKENIZER_UNUSED || isnan(score))
         return err_at(r->err, r->name, 0, NULL,
                       "has a piece %d of type %" PRIu64 " and %" PRId64
                       " bytes, expected a score, a type in use, and UTF-8 of 1 to %d bytes",
@@ -168,7 +168,7 @@ static int add_piece(struct reading *r, struct message in, float score, uint64_t
     return 0;
 }
 
-static int read_piece(struct reading *r, struct message m)
+static int spm_read_piece(struct reading *r, struct message m)
 {
     struct message text = {0}, in;
     float score = 0;
@@ -182,7 +182,7 @@ static int read_piece(struct reading *r, struct message m)
             memcpy(&score, in.at, sizeof score); /* a little-endian host's */
         else if (key == KEY(3, VARINT))
             type = value;
-    return key < 0 ? fail_format(r) : add_piece(r, text, score, type);
+    return key < 0 ? spm_fail_format(r) : spm_add_piece(r, text, score, type);
 }
 
 /* The model (which 0), or one of its messages other than pieces. */
@@ -201,14 +201,14 @@ static int read_message(struct reading *r, int which, struct message m)
 
     while (rc == 0 && (key = next_field(&m, &value, &in)) != 0) {
         if (key < 0)
-            return fail_format(r);
+            return spm_fail_format(r);
         for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
             if (fields[i].message == which && fields[i].key == key)
                 *fields[i].to = (int32_t)(uint32_t)value;
         if ((which == 3 || which == 5) && key == KEY(2, BYTES))
             r->table |= in.end > in.at;
         if (!which && key == KEY(1, BYTES))
-            rc = read_piece(r, in);
+            rc = spm_read_piece(r, in);
         else if (!which && (key & 7) == BYTES && key < KEY(6, 0))
             rc = read_message(r, (int)(key >> 3), in);
     }
@@ -221,7 +221,7 @@ static int check_model(const struct reading *r)
     const char *what = NULL;
 
     if (!r->t->vocab.count)
-        return fail_format(r);
+        return spm_fail_format(r);
     if (r->type != 2)
         return err_at(r->err, r->name, 0, NULL, "is a model %s, expected BPE",
                       types[r->type > 0 && r->type < 5 ? r->type : 0]);

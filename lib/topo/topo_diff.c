@@ -22,7 +22,7 @@ struct diff {
 
 #define PLACE(d, ...) snprintf((d)->where, sizeof(d)->where, __VA_ARGS__)
 
-static void put_value(FILE *out, double v)
+static void diff_put_value(FILE *out, double v)
 {
     if (v > 0 || v < 0)
         yaml_put_f64(out, v);
@@ -55,9 +55,9 @@ static void diff_number(struct diff *d, const char *key, double old, double new)
         jout_close(d->json, '}');
         return;
     }
-    put_value(d->out, old);
+    diff_put_value(d->out, old);
     fputs(" -> ", d->out);
-    put_value(d->out, new);
+    diff_put_value(d->out, new);
     if (old != 0)
         fprintf(d->out, " (%+.1f %%)", (new - old) / old * 100);
     putc('\n', d->out);

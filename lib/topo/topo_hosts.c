@@ -33,7 +33,7 @@ static int add_name(struct names *names, const char *text, struct err *err)
 }
 
 /* The digits of "007": 7; -1 for other text. */
-static int read_index(const char *text)
+static int hosts_read_index(const char *text)
 {
     size_t n = strspn(text, "0123456789");
 
@@ -41,14 +41,14 @@ static int read_index(const char *text)
 }
 
 /* PREFIX, a part of the brackets ("3" or "00-15"), SUFFIX. */
-static int add_part(struct names *names, const char *prefix, char *part, const char *suffix,
-                    struct err *err)
+static int hosts_add_part(struct names *names, const char *prefix, char *part,
+                          const char *suffix, struct err *err)
 {
     char *dash = strchr(part, '-'), text[2 * NAME_BYTES + 16];
 
     if (dash)
         *dash = 0;
-    int from = read_index(part), to = dash ? read_index(dash + 1) : from;
+    int from = hosts_read_index(part), to = dash ? hosts_read_index(dash + 1) : from;
     if (from < 0 || to < from)
         return err_set(err, ERR_INPUT,
                        "'%s%s%s' in brackets, expected numbers such as 3 or 0-15", part,
@@ -74,7 +74,7 @@ static int add_word(struct names *names, char *word, struct err *err)
         return err_set(err, ERR_INPUT, "'%.64s', expected ']' after '['", word);
     *open = *close = 0;
     for (char *at = open + 1, *part; (part = topo_given_next(&at));)
-        if (add_part(names, word, part, close + 1, err))
+        if (hosts_add_part(names, word, part, close + 1, err))
             return -1;
     return 0;
 }

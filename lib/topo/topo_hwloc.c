@@ -130,7 +130,7 @@ static int read_size(const struct hwloc *h, const struct xml_node *info, int64_t
                : 0;
 }
 
-static int add_gpu(struct hwloc *h, const struct xml_node *n)
+static int hwloc_add_gpu(struct hwloc *h, const struct xml_node *n)
 {
     if (h->gpus == TOPO_MACHINE_RANKS)
         return xml_fail(h->x, n, NULL, h->err, "is one of more than %d GPUs",
@@ -230,8 +230,8 @@ static void count_far(struct hwloc *h)
 
 /* ---- PCIe ---- */
 
-static int link_above(void *reader, const struct xml_node *n, const struct xml_node **above,
-                      double *Bps)
+static int hwloc_link_above(void *reader, const struct xml_node *n,
+                            const struct xml_node **above, double *Bps)
 {
     const struct hwloc *h = reader;
     double GBps = 0;
@@ -253,7 +253,7 @@ struct words {
     const char *name, *at;    /* at: in its text, NULL: at the beginning */
 };
 
-static int next_word(struct words *w, char *word, size_t space)
+static int hwloc_next_word(struct words *w, char *word, size_t space)
 {
     for (; w->n; w->n = w->n->next, w->at = NULL) {
         if (!xml_is(w->n, w->name))
@@ -271,7 +271,7 @@ static int next_word(struct words *w, char *word, size_t space)
 }
 
 /* "802", or in a matrix of several types "OSDev:802": a GPU, -1 a switch, -2 another. */
-static int place_of(const struct hwloc *h, const char *word)
+static int hwloc_place_of(const struct hwloc *h, const char *word)
 {
     const char *number = strchr(word, ':');
     struct err ignored;
@@ -285,15 +285,15 @@ static int place_of(const struct hwloc *h, const char *word)
     return -2;
 }
 
-static int read_row(const struct hwloc *h, const struct xml_node *n, const int *place,
-                    int count, int row, struct words *values)
+static int hwloc_read_row(const struct hwloc *h, const struct xml_node *n, const int *place,
+                          int count, int row, struct words *values)
 {
     char word[32] = "";
     struct err why;
 
     for (int i = 0; i < count; i++) {
         int64_t MBps = 0;
-        if (!next_word(values, word, sizeof word))
+        if (!hwloc_next_word(values, word, sizeof word))
             return xml_fail(h->x, n, NULL, h->err,
                             "ends in row %d of its values, expected %d rows of %d", row, count,
                             count);
@@ -309,7 +309,7 @@ static int read_row(const struct hwloc *h, const struct xml_node *n, const int *
     return 0;
 }
 
-static int read_matrix(struct hwloc *h, const struct xml_node *n)
+static int hwloc_read_matrix(struct hwloc *h, const struct xml_node *n)
 {
     struct words indexes = {n->child, "indexes", NULL}, values = {n->child, "u64values", NULL};
     char word[64] = "";
@@ -319,16 +319,16 @@ static int read_matrix(struct hwloc *h, const struct xml_node *n)
         return -1;
     int *place = mem_new((size_t)count, sizeof *place), rc = 0;
     for (int i = 0; rc == 0 && i < count; i++) {
-        if (next_word(&indexes, word, sizeof word))
-            place[i] = place_of(h, word);
+        if (hwloc_next_word(&indexes, word, sizeof word))
+            place[i] = hwloc_place_of(h, word);
         else
             rc = xml_fail(h->x, n, "nbobjs", h->err, "is %d, but %d are listed in 'indexes'",
                           (int)count, i);
     }
     for (int row = 0; rc == 0 && row < count; row++)
-        rc = read_row(h, n, place, (int)count, row, &values);
-    if (rc == 0 &&
-        (next_word(&indexes, word, sizeof word) || next_word(&values, word, sizeof word)))
+        rc = hwloc_read_row(h, n, place, (int)count, row, &values);
+    if (rc == 0 && (hwloc_next_word(&indexes, word, sizeof word) ||
+                    hwloc_next_word(&values, word, sizeof word)))
         rc = xml_fail(h->x, n, "nbobjs", h->err, "is %d, but more are listed", (int)count);
     mem_free(place);
     return rc;
@@ -347,7 +347,7 @@ static int lists_links(const struct hwloc *h)
                                  (major == 2 && minor >= 5));
 }
 
-static int read_linked(struct hwloc *h)
+static int hwloc_read_linked(struct hwloc *h)
 {
     struct topo_machine *m = h->m;
     const char *name = NULL;
@@ -359,7 +359,7 @@ static int read_linked(struct hwloc *h)
         if (!is_links || xml_has(n, "indexing", "os"))
             continue;
         name = name ? name : xml_find(n, "name");
-        if (read_matrix(h, n))
+        if (hwloc_read_matrix(h, n))
             return -1;
     }
     topo_machine_linked(m);
@@ -426,7 +426,7 @@ static int read_topology(struct hwloc *h, int ranks)
         snprintf(h->m->host, sizeof h->m->host, "%s", host);
     struct topo_devices d;
     for (const struct xml_node *n = h->x->root; n; n = xml_after(n)) {
-        if (topo_hwloc_is_gpu(h->x, n) && add_gpu(h, n))
+        if (topo_hwloc_is_gpu(h->x, n) && hwloc_add_gpu(h, n))
             return -1;
         if (topo_hwloc_is_object(n, "PCIDev") && xml_has(n, "subtype", "NVSwitch") &&
             add_place(h, n, -1))
@@ -438,10 +438,10 @@ static int read_topology(struct hwloc *h, int ranks)
         return read_numa(h, ranks);
     topo_machine_gpus(h->m, h->gpus, h->nvidia == h->gpus ? TOPO_CUDA : TOPO_CPU);
     count_far(h);
-    if (read_linked(h))
+    if (hwloc_read_linked(h))
         return -1;
     for (int i = 0; i < h->gpus; i++)
-        if (topo_machine_hang(h->m, h->gpu[i], link_above, h))
+        if (topo_machine_hang(h->m, h->gpu[i], hwloc_link_above, h))
             return -1;
     topo_machine_pcie(h->m, "pci_link_speed as the file states it");
     return 0;

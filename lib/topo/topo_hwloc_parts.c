@@ -55,7 +55,7 @@ static int small_number(const char *text)
 }
 
 /* Finds the parent of a device: the nearest object with memory of its own, else the machine. */
-static struct xml_node *cpu_of(struct build *b, const struct xml_node *device)
+static struct xml_node *hwloc_parts_cpu_of(struct build *b, const struct xml_node *device)
 {
     struct topo_cpu cpu = {.numa = -1};
     char numa[16];
@@ -155,7 +155,7 @@ static struct xml_node *add_pci(struct build *b, const struct xml_node *n)
     struct xml_node *at = topo_parts_find(b->parts, pci.busid);
     if (at)
         return at;
-    struct xml_node *cpu = cpu_of(b, n), *parent = above ? add_pci(b, above) : cpu;
+    struct xml_node *cpu = hwloc_parts_cpu_of(b, n), *parent = above ? add_pci(b, above) : cpu;
     /* "0302 [10de:20b0] [10de:144e] a1": class, and the ids of device and subsystem. */
     sscanf(xml_word(n, "pci_type"), "%4x [%4x:%4x] [%4x:%4x]", &pci.class, &pci.id[0],
            &pci.id[1], &pci.id[2], &pci.id[3]);

@@ -64,7 +64,7 @@ static int name_bytes(const char *words)
                : (int)n;
 }
 
-static int by_name(const void *a, const void *b)
+static int ib_by_name(const void *a, const void *b)
 {
     const struct host *x = a, *y = b;
     int most = x->name_bytes < y->name_bytes ? x->name_bytes : y->name_bytes;
@@ -78,7 +78,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Adapters with one name are one host's. */
-static int find_hosts(struct fabric *f)
+static int ib_find_hosts(struct fabric *f)
 {
     const struct ib *ib = f->ib;
     int adapters = 0;
@@ -92,7 +92,7 @@ static int find_hosts(struct fabric *f)
         f->host[adapters++] = (struct host){
             .words = n->words, .name_bytes = name_bytes(n->words), .node = i, .stated = 1};
     }
-    qsort(f->host, (size_t)adapters, sizeof *f->host, by_name);
+    qsort(f->host, (size_t)adapters, sizeof *f->host, ib_by_name);
     for (int i = 0; i < adapters; i++) {
         const struct ib_node *n = &ib->node[f->host[i].node];
         struct host *h = i ? &f->host[f->hosts - 1] : NULL, *next = &f->host[i];
@@ -200,7 +200,7 @@ static void measure_step(struct fabric *f, struct step *s)
 }
 
 /* A step that joins nothing is the one before it, seen through narrower links at most. */
-static int add_step(struct fabric *f)
+static int ib_add_step(struct fabric *f)
 {
     struct step s, *last = f->steps ? &f->step[f->steps - 1] : NULL;
 
@@ -241,7 +241,7 @@ static int find_steps(struct fabric *f)
     for (int i = 0; i < ib->links; i++)
         if (ib->link[i].to >= 0 && (f->host_of[ib->link[i].from] >= 0))
             join_nodes(f, ib->link[i].from, ib->link[i].to);
-    if (tiers && add_step(f))
+    if (tiers && ib_add_step(f))
         return -1;
     for (int tier = 1; tier <= tiers; tier++) {
         for (int i = 0; i < ib->links; i++) {
@@ -250,7 +250,7 @@ static int find_steps(struct fabric *f)
                 ib->node[l->from].tier <= tier && ib->node[l->to].tier <= tier)
                 join_nodes(f, l->from, l->to);
         }
-        if (tier < tiers && add_step(f))
+        if (tier < tiers && ib_add_step(f))
             return -1;
     }
     /* Two subnets are no fabric. */
@@ -284,7 +284,7 @@ static int by_unit(const void *a, const void *b)
     return differ ? differ : x->node - y->node;
 }
 
-static void build_groups(struct fabric *f)
+static void ib_build_groups(struct fabric *f)
 {
     struct topo *t = f->t;
     int *members = mem_new((size_t)f->hosts, sizeof *members);
@@ -319,7 +319,7 @@ static void build_groups(struct fabric *f)
                  f->ib->file, unnamed, unnamed == 1 ? " names" : "s name");
 }
 
-static void build_levels(struct fabric *f)
+static void ib_build_levels(struct fabric *f)
 {
     struct topo *t = f->t;
     struct topo_level *hosts = &t->level[1];
@@ -357,7 +357,7 @@ static void build_levels(struct fabric *f)
     }
 }
 
-static int build_fabric(struct fabric *f)
+static int ib_build_fabric(struct fabric *f)
 {
     const struct topo_settings *settings = f->settings;
     struct topo_words words[TOPO_LEVELS_MAX] = {{"inside a host", "", 0}, {"hosts", "", 0}};
@@ -366,11 +366,11 @@ static int build_fabric(struct fabric *f)
         (settings->nodes || settings->given.nvlink_Bps > 0 || settings->given.nic_Bps > 0))
         return err_at(f->err, f->ib->file, 0, NULL,
                       "describes all hosts, expected neither --nodes nor nvlink= nor nic=");
-    if (find_hosts(f) || find_steps(f))
+    if (ib_find_hosts(f) || find_steps(f))
         return -1;
     qsort(f->host, (size_t)f->hosts, sizeof *f->host, by_unit);
-    build_groups(f);
-    build_levels(f);
+    ib_build_groups(f);
+    ib_build_levels(f);
     for (int l = 2; l < f->t->levels; l++)
         words[l] = (struct topo_words){"switches", "", 0};
     if (topo_given_apply(f->t, &settings->given, settings->fill, f->err))
@@ -391,7 +391,7 @@ int topo_ib_read(struct topo *t, const char *file, char *text,
     f.ranks = settings->ranks ? settings->ranks : 1;
     f.host_of = mem_new((size_t)ib.nodes, sizeof *f.host_of);
     f.root = mem_new((size_t)ib.nodes, sizeof *f.root);
-    rc = rc ? rc : build_fabric(&f);
+    rc = rc ? rc : ib_build_fabric(&f);
     mem_free(f.host);
     mem_free(f.host_of);
     mem_free(f.root);

@@ -22,7 +22,7 @@
 
 /* ---- parts of a line ---- */
 
-static void skip_blanks(char **at)
+static void ib_text_skip_blanks(char **at)
 {
     *at += strspn(*at, " \t");
 }
@@ -32,7 +32,7 @@ static char *cut_quoted(char **at)
 {
     char *text, *end;
 
-    skip_blanks(at);
+    ib_text_skip_blanks(at);
     text = *at + 1;
     if (**at != '"' || !(end = strchr(text, '"')))
         return NULL;
@@ -44,7 +44,7 @@ static char *cut_quoted(char **at)
 /* "[12]", of a port; behind it may stand "[ext 3]" and "(guid)". */
 static int port_number(char **at, int *port)
 {
-    skip_blanks(at);
+    ib_text_skip_blanks(at);
     if (**at != '[')
         return -1;
     ++*at;
@@ -61,7 +61,7 @@ static int port_number(char **at, int *port)
 }
 
 /* "S-0008f10500200134": the kind and up to 16 digits. */
-static int is_id(const char *text)
+static int ib_text_is_id(const char *text)
 {
     size_t n = text && strchr("SHR", text[0]) && text[0] && text[1] == '-'
                    ? strspn(text + 2, "0123456789abcdefABCDEF")
@@ -103,7 +103,7 @@ static int read_comment(const struct ib *ib, int line, char *at, const char **wo
     *words = "";
     *Bps = 0;
     for (;;) {
-        skip_blanks(&at);
+        ib_text_skip_blanks(&at);
         if (!*at)
             return 0;
         if (*at == '"') {
@@ -134,16 +134,16 @@ static int read_node(struct ib *ib, int line, char *at)
     double ignored = 0;
 
     at += strcspn(at, " \t");
-    skip_blanks(&at);
+    ib_text_skip_blanks(&at);
     size_t digits = strspn(at, "0123456789");
     at += digits;
     const char *id = cut_quoted(&at);
-    if (digits == 0 || !is_id(id))
+    if (digits == 0 || !ib_text_is_id(id))
         return FAIL(ib, line,
                     "is not a node, expected a number of ports and \"S-\" or \"H-\" and"
                     " a GUID");
     snprintf(n.id, sizeof n.id, "%s", id);
-    skip_blanks(&at);
+    ib_text_skip_blanks(&at);
     if (*at && *at != '#')
         return FAIL(ib, line, "has '%.24s' after '%s', expected '#'", at, n.id);
     if (read_comment(ib, line, at + (*at == '#'), &n.words, &ignored))
@@ -167,12 +167,12 @@ static int read_link(struct ib *ib, int line, char *at)
     if (port_number(&at, &l.port))
         return FAIL(ib, line, "is not a port, expected a number from 1 to %d", IB_PORTS_MAX);
     const char *id = cut_quoted(&at);
-    if (!is_id(id))
+    if (!ib_text_is_id(id))
         return FAIL(ib, line, "has no node, expected \"S-\" or \"H-\" and a GUID");
     snprintf(l.peer, sizeof l.peer, "%s", id);
     if (port_number(&at, &l.its))
         return FAIL(ib, line, "has no port of '%s', expected its number", l.peer);
-    skip_blanks(&at);
+    ib_text_skip_blanks(&at);
     if (*at && *at != '#')
         return FAIL(ib, line, "has '%.24s' after '%s', expected '#'", at, l.peer);
     if (read_comment(ib, line, at + (*at == '#'), &words, &l.Bps))
@@ -191,12 +191,12 @@ static int read_link(struct ib *ib, int line, char *at)
     return 0;
 }
 
-static int read_lines(struct ib *ib, char *text)
+static int ib_text_read_lines(struct ib *ib, char *text)
 {
     int number = 0, rc = 0;
 
     for (char *line; rc == 0 && (line = topo_next_line(&text, &number));) {
-        skip_blanks(&line);
+        ib_text_skip_blanks(&line);
         size_t word = strcspn(line, " \t"), fact = strspn(line, "abcdefghijklmnopqrstuvwxyz");
         if (*line == '[')
             rc = read_link(ib, number, line);
@@ -246,7 +246,7 @@ static int find_ends(struct ib *ib, const struct ib_node **sorted)
     return 0;
 }
 
-static int check_end(const struct ib *ib, const struct ib_link *l)
+static int ib_text_check_end(const struct ib *ib, const struct ib_link *l)
 {
     const struct ib_node *peer = &ib->node[l->to];
 
@@ -270,7 +270,7 @@ static int check_end(const struct ib *ib, const struct ib_link *l)
 
 int topo_ib_parse(struct ib *ib, char *text)
 {
-    if (read_lines(ib, text))
+    if (ib_text_read_lines(ib, text))
         return -1;
     if (ib->nodes == 0)
         return FAIL(ib, 0, "has no node, expected 'Switch' and 'Ca'");
@@ -282,7 +282,7 @@ int topo_ib_parse(struct ib *ib, char *text)
     mem_free(sorted);
     for (int i = 0; rc == 0 && i < ib->links; i++)
         if (ib->link[i].to >= 0 && !ib->node[ib->link[i].from].is_ignored)
-            rc = check_end(ib, &ib->link[i]);
+            rc = ib_text_check_end(ib, &ib->link[i]);
     return rc;
 }
 

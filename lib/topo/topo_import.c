@@ -57,7 +57,7 @@ static int has_gpus(const char *text)
     return 0;
 }
 
-static enum kind kind_of(const char *text)
+static enum kind import_kind_of(const char *text)
 {
     static const char *const yaml[] = {"format:", NULL};
     static const char *const ib[] = {"vendid=", "switchguid=", "caguid=", "Switch\t",
@@ -135,7 +135,7 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
     struct yaml y;
     struct xml x;
     int mark = strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3, rc;
-    enum kind kind = kind_of(text + mark);
+    enum kind kind = import_kind_of(text + mark);
 
     settings = settings ? settings : &none;
     if (bytes >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "topo/topo_print.h"
 
-static int by_host(const void *a, const void *b, void *hosts)
+static int launch_by_host(const void *a, const void *b, void *hosts)
 {
     char *const *host = hosts;
     int x = *(const int *)a, y = *(const int *)b, differ = strcmp(host[x], host[y]);
@@ -28,7 +28,7 @@ static int *first_groups(const struct topo *t)
 
     for (int k = 0; k < count; k++)
         sorted[k] = k;
-    qsort_r(sorted, (size_t)count, sizeof *sorted, by_host, t->host);
+    qsort_r(sorted, (size_t)count, sizeof *sorted, launch_by_host, t->host);
     for (int i = 0; i < count; i++) {
         int k = sorted[i], before = sorted[i ? i - 1 : 0];
         first[k] = i && strcmp(t->host[k], t->host[before]) == 0 ? first[before] : k;

@@ -72,8 +72,8 @@ int topo_is_local(const char *what)
  * The GPUs of this machine, and their machine as NCCL's XML.  *root is the folder that has the
  * kernel's files, "" for "/".
  */
-static int read_local(const char *what, const char **root, struct topo_nvml *n, struct xml *x,
-                      struct err *err)
+static int local_read_local(const char *what, const char **root, struct topo_nvml *n,
+                            struct xml *x, struct err *err)
 {
     *root = what + 5;
     if (**root && **root != '/')
@@ -96,7 +96,7 @@ int topo_local_read(struct topo *t, const char *what, const struct topo_settings
     struct xml x;
     const char *root = NULL;
 
-    if (read_local(what, &root, &n, &x, err))
+    if (local_read_local(what, &root, &n, &x, err))
         return -1;
     topo_machine_init(&m, "nvml");
     int rc = topo_nccl_read(&m, &x, err);
@@ -160,7 +160,7 @@ int topo_export_nccl(const char *what, FILE *out, struct err *err)
         const char *root = NULL;
         int rc = 0;
 
-        if (read_local(what, &root, &n, &x, err))
+        if (local_read_local(what, &root, &n, &x, err))
             return -1;
         if (n.links_unknown && n.gpus > 1)
             rc = err_set(err, ERR_ABSENT,

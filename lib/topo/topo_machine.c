@@ -247,7 +247,7 @@ static int count_nodes(struct build *b)
 }
 
 /* Ranks of machine after machine; in each, a group is a domain. */
-static int build_groups(struct build *b, int levels)
+static int machine_build_groups(struct build *b, int levels)
 {
     const struct topo_machine *m = b->m;
     int ranks = b->nodes * m->ranks, *of = mem_new((size_t)ranks, sizeof *of);
@@ -271,7 +271,7 @@ static int build_groups(struct build *b, int levels)
     return 0;
 }
 
-static void build_levels(struct build *b)
+static void machine_build_levels(struct build *b)
 {
     struct topo *t = b->t;
     const struct topo_machine *m = b->m;
@@ -381,7 +381,7 @@ static void note_links(const struct topo_machine *m, struct topo *t)
                  m->slow_Bps / 1e9);
 }
 
-static int build_fabric(struct build *b)
+static int machine_build_fabric(struct build *b)
 {
     struct topo_machine *m = b->m;
     const struct topo_given *g = &b->settings->given;
@@ -405,9 +405,9 @@ static int build_fabric(struct build *b)
         m->net.member_Bps = m->net.port_Bps / m->ranks;
         m->net.rate_source[0] = 0;
     }
-    if (build_groups(b, levels))
+    if (machine_build_groups(b, levels))
         return -1;
-    build_levels(b);
+    machine_build_levels(b);
     b->t->device = b->m->device;
     b->t->memory_bytes = b->m->memory_bytes;
     b->t->flops = b->m->flops;
@@ -430,7 +430,7 @@ int topo_machine_build(struct topo *t, struct topo_machine *m,
     struct build b = {.t = &new, .m = m, .settings = settings, .err = err};
     int rc = count_nodes(&b);
 
-    rc = rc ? rc : build_fabric(&b);
+    rc = rc ? rc : machine_build_fabric(&b);
     topo_hosts_free(b.host, b.hosts);
     if (rc == 0)
         *t = new;

@@ -69,7 +69,7 @@ static int read_optional(const struct nccl *c, const struct xml_node *n, const c
 
 /* ---- GPUs ---- */
 
-static int add_gpu(struct nccl *c, const struct xml_node *n)
+static int nccl_add_gpu(struct nccl *c, const struct xml_node *n)
 {
     const struct xml_node *pci = xml_is(n, "gpu") ? n->parent : n, *cpu = ancestor(n, "cpu");
     struct gpu g = {.node = n, .pci = pci, .host = xml_word(cpu, "host_hash"), .sharers = 1};
@@ -100,7 +100,7 @@ static int add_gpu(struct nccl *c, const struct xml_node *n)
     return 0;
 }
 
-static int find_gpus(struct nccl *c)
+static int nccl_find_gpus(struct nccl *c)
 {
     int named = 0;
 
@@ -108,7 +108,7 @@ static int find_gpus(struct nccl *c)
         named |= xml_is(n, "gpu");
     c->m->linked_unknown = !named;
     for (const struct xml_node *n = c->x->root; n; n = xml_after(n)) {
-        if ((named ? xml_is(n, "gpu") : has_class(n, "0x03")) && add_gpu(c, n))
+        if ((named ? xml_is(n, "gpu") : has_class(n, "0x03")) && nccl_add_gpu(c, n))
             return -1;
     }
     return c->gpus ? 0
@@ -117,7 +117,7 @@ static int find_gpus(struct nccl *c)
 }
 
 /* By rank, or where that is not stated by host and device. */
-static int by_place(const void *a, const void *b)
+static int nccl_by_place(const void *a, const void *b)
 {
     const struct gpu *x = a, *y = b;
     int hosts = x->rank < 0 ? strcmp(x->host, y->host) : 0;
@@ -142,7 +142,7 @@ static int sort_gpus(struct nccl *c)
     int use_rank = ranks == c->gpus;
     for (int i = 0; !use_rank && i < c->gpus; i++)
         c->gpu[i].rank = -1;
-    qsort(c->gpu, (size_t)c->gpus, sizeof *c->gpu, by_place);
+    qsort(c->gpu, (size_t)c->gpus, sizeof *c->gpu, nccl_by_place);
     for (int i = 1; i < c->gpus; i++) {
         const struct gpu *g = &c->gpu[i], *before = g - 1;
         int64_t at = use_rank ? g->rank : g->dev;
@@ -198,8 +198,8 @@ static int link_Bps(const struct nccl *c, const struct xml_node *pci, double *Bp
 }
 
 /* The link above a pci; a cpu is a root. */
-static int link_above(void *reader, const struct xml_node *n, const struct xml_node **above,
-                      double *Bps)
+static int nccl_link_above(void *reader, const struct xml_node *n,
+                           const struct xml_node **above, double *Bps)
 {
     const struct nccl *c = reader;
 
@@ -212,7 +212,7 @@ static int link_above(void *reader, const struct xml_node *n, const struct xml_n
     return link_Bps(c, n, Bps);
 }
 
-static int64_t number_of(const struct xml_node *n, const char *attr)
+static int64_t nccl_number_of(const struct xml_node *n, const char *attr)
 {
     struct err ignored;
     int64_t v = -1;
@@ -224,7 +224,7 @@ static int64_t number_of(const struct xml_node *n, const char *attr)
 static double between_Bps(const struct xml_node *cpu)
 {
     const char *vendor = xml_word(cpu, "vendor");
-    int64_t family = number_of(cpu, "familyid"), model = number_of(cpu, "modelid");
+    int64_t family = nccl_number_of(cpu, "familyid"), model = nccl_number_of(cpu, "modelid");
 
     if (xml_has(cpu, "arch", "ppc64"))
         return 32e9;
@@ -277,7 +277,7 @@ static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n)
     return 0;
 }
 
-static int read_linked(struct nccl *c)
+static int nccl_read_linked(struct nccl *c)
 {
     struct topo_machine *m = c->m;
     int64_t least = INT64_MAX;
@@ -287,8 +287,8 @@ static int read_linked(struct nccl *c)
         for (const struct xml_node *n = c->gpu[i].node->child; n; n = n->next) {
             if (xml_is(n, "nvlink") && read_nvlink(c, i, n))
                 return -1;
-            if (xml_is(n, "c2c") && number_of(n, "count") > 0)
-                m->c2c = (int)number_of(n, "count");
+            if (xml_is(n, "c2c") && nccl_number_of(n, "count") > 0)
+                m->c2c = (int)nccl_number_of(n, "count");
         }
     }
     /* A link has two ends. */
@@ -470,14 +470,14 @@ int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err)
             return xml_fail(x, n, NULL, err,
                             "was written by RCCL, expected XML of NCCL or hwloc (lstopo"
                             " FILE.xml)");
-    int rc = err_any(xml_i64(x, x->root, "version", 1, 1, &version, err) || find_gpus(&c) ||
-                     sort_gpus(&c));
+    int rc = err_any(xml_i64(x, x->root, "version", 1, 1, &version, err) ||
+                     nccl_find_gpus(&c) || sort_gpus(&c));
     if (rc == 0) {
         topo_machine_gpus(m, c.gpus, TOPO_CUDA);
-        rc = read_linked(&c);
+        rc = nccl_read_linked(&c);
         double between = INFINITY;
         for (int i = 0; rc == 0 && i < c.gpus; i++) {
-            rc = topo_machine_hang(m, c.gpu[i].pci, link_above, &c);
+            rc = topo_machine_hang(m, c.gpu[i].pci, nccl_link_above, &c);
             between = fmin(between, between_Bps(ancestor(c.gpu[i].pci, "cpu")));
         }
         m->pcie.between_Bps = isfinite(between) ? between : 0;

@@ -162,7 +162,8 @@ static int read_name(const struct api *api, int i, struct nvml_device *d,
     return 0;
 }
 
-static void read_linked(const struct api *api, struct nvml_device *d, struct topo_nvml_gpu *g)
+static void nvml_read_linked(const struct api *api, struct nvml_device *d,
+                             struct topo_nvml_gpu *g)
 {
     enum { NODES = 16, NEAREST = 0 }; /* NVML_AFFINITY_SCOPE_NODE */
     unsigned long nodes[NODES] = {0};
@@ -215,7 +216,7 @@ static int read_links(const struct api *api, int i, struct nvml_device *d,
 
 /* ---- all ---- */
 
-static int read_all(const struct api *api, struct topo_nvml *n, int whole, struct err *err)
+static int nvml_read_all(const struct api *api, struct topo_nvml *n, int whole, struct err *err)
 {
     unsigned count = 0;
     int rc = api->count(&count);
@@ -243,7 +244,7 @@ static int read_all(const struct api *api, struct topo_nvml *n, int whole, struc
         g->gen_most = query_number(api->gen_most, all[i]);
         g->lanes_now = query_number(api->lanes_now, all[i]);
         g->lanes_most = query_number(api->lanes_most, all[i]);
-        read_linked(api, all[i], g);
+        nvml_read_linked(api, all[i], g);
         rc = read_links(api, i, all[i], g, &n->links_unknown, err);
     }
     for (int i = 0; rc == 0 && whole && i < n->gpus; i++)
@@ -263,7 +264,7 @@ int topo_nvml_read(struct topo_nvml *n, enum topo_nvml_part part, struct err *er
 
     if (load_library(&api, err))
         return -1;
-    int rc = read_all(&api, &new, part == TOPO_NVML_ALL, err);
+    int rc = nvml_read_all(&api, &new, part == TOPO_NVML_ALL, err);
     api.shutdown();
     dlclose(api.library);
     if (rc == 0)

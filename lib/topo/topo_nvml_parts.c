@@ -135,7 +135,7 @@ static int count_linked(const struct build *b, int first, int level, int *furthe
     return count;
 }
 
-static void add_gpu(struct build *b, int i)
+static void nvml_parts_add_gpu(struct build *b, int i)
 {
     static const double GTps[] = {0, 2.5, 5, 8, 16, 32, 64}; /* by generation */
     const struct topo_nvml_gpu *g = &b->n->gpu[i];
@@ -218,7 +218,7 @@ static void add_links(struct build *b, int i)
  * The processor whose tree has the device's switch, or whose node it is on, which may be one
  * without a GPU; the first one where the kernel does not know the node.
  */
-static struct xml_node *cpu_of(const struct build *b, const char *busid)
+static struct xml_node *nvml_parts_cpu_of(const struct build *b, const char *busid)
 {
     char above[TOPO_SYSFS_DEPTH][20], numa[16];
     int steps = topo_sysfs_above(b->root, busid, above);
@@ -251,7 +251,7 @@ void topo_nvml_parts(struct xml *x, const struct topo_nvml *n, const char *root)
     for (int i = 0; i < n->gpus; i++)
         find_cpu(&b, i);
     for (int i = 0; i < n->gpus; i++)
-        add_gpu(&b, i);
+        nvml_parts_add_gpu(&b, i);
     for (int i = 0; i < n->gpus; i++)
         add_links(&b, i);
     struct topo_sysfs_port *port = NULL;
@@ -261,7 +261,7 @@ void topo_nvml_parts(struct xml *x, const struct topo_nvml *n, const char *root)
         if (!pci) {
             struct topo_pci new = {.class = CLASS_NETWORK};
             memcpy(new.busid, port[i].busid, sizeof new.busid);
-            struct xml_node *cpu = cpu_of(&b, port[i].busid);
+            struct xml_node *cpu = nvml_parts_cpu_of(&b, port[i].busid);
             struct xml_node *parent = add_above(&b, new.busid, cpu, &known);
             topo_sysfs_pci(b.root, &new);
             pci = topo_parts_pci(b.x, parent, &new);

@@ -44,7 +44,7 @@ struct smi {
 #define FAIL(s, ...) err_at((s)->err, (s)->m->file, (s)->line, NULL, __VA_ARGS__)
 
 /* The next word of the line, cut; NULL behind the last. */
-static char *next_word(char **at)
+static char *smi_next_word(char **at)
 {
     char *word = *at + strspn(*at, " \t");
     size_t n = strcspn(word, " \t");
@@ -85,7 +85,8 @@ static int add_column(struct smi *s, const char *name)
     return 0;
 }
 
-static int read_cell(const struct smi *s, const struct column *to, const char *word, int *out)
+static int smi_read_cell(const struct smi *s, const struct column *to, const char *word,
+                         int *out)
 {
     static const char *const far[] = {"SYS", "SOC"}, *const ways[] = {"NODE", "PHB", "PXB",
                                                                       "PIX"};
@@ -106,9 +107,9 @@ static int read_cell(const struct smi *s, const struct column *to, const char *w
                        word, to->name);
 }
 
-static int read_row(struct smi *s, char *line)
+static int smi_read_row(struct smi *s, char *line)
 {
-    const char *name = next_word(&line);
+    const char *name = smi_next_word(&line);
     int row = find_column(s, name);
 
     if (row < 0)
@@ -119,11 +120,11 @@ static int read_row(struct smi *s, char *line)
     s->column[row].line = s->line;
     s->rows++;
     for (int i = 0; i < s->columns; i++) {
-        const char *word = next_word(&line);
+        const char *word = smi_next_word(&line);
         if (!word)
             return FAIL(s, "has %d cells, expected %d", i, s->columns);
         int *cell = &s->cell[row * s->columns + i];
-        if (read_cell(s, &s->column[i], word, cell))
+        if (smi_read_cell(s, &s->column[i], word, cell))
             return -1;
         if ((*cell == ITSELF) != (i == row))
             return FAIL(s, "has '%s' in column '%s', expected X in column '%s' and only there",
@@ -132,7 +133,7 @@ static int read_row(struct smi *s, char *line)
     return 0;
 }
 
-static int read_matrix(struct smi *s, char *text)
+static int smi_read_matrix(struct smi *s, char *text)
 {
     for (char *line; (line = topo_next_line(&text, &s->line));) {
         /* The head is underlined by escapes "\33[4m" and "\33[0m": they become blanks. */
@@ -146,13 +147,13 @@ static int read_matrix(struct smi *s, char *text)
         char *first = line + strspn(line, " \t");
         if (s->columns == 0 && strncmp(first, "GPU", 3) == 0 && strcspn(first, " \t") > 3) {
             /* Up to "CPU Affinity": what stands after it is of the machine's processors. */
-            for (char *word; (word = next_word(&line)) && strcmp(word, "CPU");)
+            for (char *word; (word = smi_next_word(&line)) && strcmp(word, "CPU");)
                 if (add_column(s, word))
                     return -1;
             s->cell = mem_new((size_t)s->columns * (size_t)s->columns, sizeof *s->cell);
         } else if (s->columns && !*first) {
             break; /* the legend follows */
-        } else if (s->columns && read_row(s, line)) {
+        } else if (s->columns && smi_read_row(s, line)) {
             return -1;
         }
     }
@@ -165,7 +166,7 @@ static int read_matrix(struct smi *s, char *text)
     return 0;
 }
 
-static int check_ends(struct smi *s)
+static int smi_check_ends(struct smi *s)
 {
     for (int i = 0; i < s->columns; i++)
         for (int j = 0; j < i; j++) {
@@ -226,9 +227,9 @@ static int build_machine(struct smi *s)
 int topo_smi_read(struct topo_machine *m, char *text, struct err *err)
 {
     struct smi s = {.m = m, .err = err};
-    int rc = read_matrix(&s, text);
+    int rc = smi_read_matrix(&s, text);
 
-    rc = rc ? rc : check_ends(&s);
+    rc = rc ? rc : smi_check_ends(&s);
     rc = rc ? rc : build_machine(&s);
     mem_free(s.column);
     mem_free(s.cell);

@@ -132,7 +132,7 @@ static void paint_port(struct draw *d, int k, double x, double y, const char *wa
     paint_rate(d, x + CARD_W - 2 * 8, y + 8, SVG_END, slow, units_rate(&u, Bps));
 }
 
-static void tip_of(const struct topo *t, int k, char *text, size_t space)
+static void svg_tip_of(const struct topo *t, int k, char *text, size_t space)
 {
     struct units a, b;
 
@@ -148,7 +148,7 @@ static void paint_card(struct draw *d, int k, double x, double y)
     const char *host = t->host[k];
     char text[200];
 
-    tip_of(t, k, text, sizeof text);
+    svg_tip_of(t, k, text, sizeof text);
     svg_group_open(&d->s, "group", text);
     svg_rect(&d->s, (struct svg_box){x, y, CARD_W, d->card_h},
              &(struct svg_pen){
@@ -171,7 +171,7 @@ static void paint_tile(struct draw *d, int k, double x, double y)
     struct svg_rgb pale = svg_tint(colour_of(1), 0.45);
     char tip[200];
 
-    tip_of(d->t, k, tip, sizeof tip);
+    svg_tip_of(d->t, k, tip, sizeof tip);
     svg_rect(&d->s, (struct svg_box){x, y, TILE, TILE},
              &(struct svg_pen){.fill = is_slow(d, k) ? SLOW : pale.text},
              d->t->groups.count <= TIPS_MOST ? tip : NULL);
@@ -305,7 +305,7 @@ static double lay_levels(struct draw *d, double y, int paint)
 /* ---- all ---- */
 
 /* Groups of one block side by side, by the outermost blocks first. */
-static int by_block(const void *a, const void *b, void *topo)
+static int svg_by_block(const void *a, const void *b, void *topo)
 {
     int x = *(const int *)a, y = *(const int *)b, differ = 0;
 
@@ -331,7 +331,7 @@ void topo_print_svg(const struct topo *t, FILE *out)
         d.order[k] = k;
         slow += is_slow(&d, k);
     }
-    qsort_r(d.order, (size_t)count, sizeof *d.order, by_block, (void *)t);
+    qsort_r(d.order, (size_t)count, sizeof *d.order, svg_by_block, (void *)t);
     snprintf(note, sizeof note, "each rank: memory %s, compute %s%s",
              t->memory_bytes ? units_bytes(&a, (double)t->memory_bytes) : "unknown",
              t->flops > 0 ? units_count(&b, t->flops) : "unknown",

@@ -24,7 +24,7 @@ struct synth {
 };
 
 /* alone: "8", which is one group of a fabric, will do. */
-static int parse_shape(struct synth *s, const char *shape, int alone, struct err *err)
+static int synth_parse_shape(struct synth *s, const char *shape, int alone, struct err *err)
 {
     char *copy = mem_dup(shape), *at = copy;
     int64_t groups = 1, factor = 0;
@@ -57,7 +57,7 @@ static int parse_shape(struct synth *s, const char *shape, int alone, struct err
 
 /* ---- building ---- */
 
-static int build_fabric(struct topo *t, const struct synth *s, struct err *err)
+static int synth_build_fabric(struct topo *t, const struct synth *s, struct err *err)
 {
     int count = s->block.count;
 
@@ -102,9 +102,9 @@ static int build_fabric(struct topo *t, const struct synth *s, struct err *err)
 int topo_parse_shape(struct topo *t, const char *shape, struct err *err)
 {
     struct synth s = {0};
-    int rc = parse_shape(&s, shape, 1, err);
+    int rc = synth_parse_shape(&s, shape, 1, err);
 
-    rc = rc ? rc : build_fabric(t, &s, err);
+    rc = rc ? rc : synth_build_fabric(t, &s, err);
     groups_release(&s.block);
     return rc;
 }
@@ -114,11 +114,11 @@ int topo_parse_synth(struct topo *t, const char *spec, struct err *err)
     struct synth s = {0};
     char *copy = mem_dup(spec), *at = copy;
     char *shape = topo_given_next(&at);
-    int rc = parse_shape(&s, shape, 0, err);
+    int rc = synth_parse_shape(&s, shape, 0, err);
 
     for (char *word; rc == 0 && (word = topo_given_next(&at));)
         rc = topo_given_word(&s.given, s.levels, 0, word, err);
-    rc = rc ? rc : build_fabric(t, &s, err);
+    rc = rc ? rc : synth_build_fabric(t, &s, err);
     if (rc)
         err_prefix(err, "synth: ");
     groups_release(&s.block);

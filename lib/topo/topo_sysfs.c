@@ -25,9 +25,9 @@
 enum { FILE_BYTES = 1 << 20 }; /* /proc/cpuinfo of 500 processors has that much: cut there */
 
 /* The first line of a small file; "" where there is none. */
-static void read_line(char *line, size_t space, const char *fmt, ...)
+static void sysfs_read_line(char *line, size_t space, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-static void read_line(char *line, size_t space, const char *fmt, ...)
+static void sysfs_read_line(char *line, size_t space, const char *fmt, ...)
 {
     char path[PATH_MAX];
     va_list ap;
@@ -96,9 +96,11 @@ void topo_sysfs_link(const char *root, const char *busid, const char *which, dou
 {
     char line[64];
 
-    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s_link_speed", root, busid, which);
+    sysfs_read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s_link_speed", root, busid,
+                    which);
     *GTps = strtod(line, NULL); /* "Unknown" is 0 */
-    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s_link_width", root, busid, which);
+    sysfs_read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s_link_width", root, busid,
+                    which);
     *lanes = (int)strtol(line, NULL, 10);
     if (*GTps > 1000 || *lanes < 0 || *lanes > 32)
         *GTps = *lanes = 0;
@@ -112,7 +114,8 @@ void topo_sysfs_pci(const char *root, struct topo_pci *pci)
 
     for (int i = 0; i < 5; i++) {
         unsigned *to = i ? &pci->id[i - 1] : &pci->class;
-        read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s", root, pci->busid, ids[i]);
+        sysfs_read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s", root, pci->busid,
+                        ids[i]);
         unsigned id = (unsigned)strtoul(line, NULL, 16);
         *to = id ? id : *to;
     }
@@ -126,13 +129,13 @@ int topo_sysfs_numa(const char *root, const char *busid)
     int64_t node = -1;
     char line[64];
 
-    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/numa_node", root, busid);
+    sysfs_read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/numa_node", root, busid);
     return num_i64(line, 0, 4095, &node, &ignored) ? -1 : (int)node;
 }
 
 void topo_sysfs_host(const char *root, char *host, size_t space)
 {
-    read_line(host, space, "%s/proc/sys/kernel/hostname", root);
+    sysfs_read_line(host, space, "%s/proc/sys/kernel/hostname", root);
     for (const char *p = host; *p; p++)
         if ((unsigned char)*p <= 0x20 || *p == 0x7f)
             host[0] = 0;
@@ -163,7 +166,7 @@ int topo_sysfs_nodes(const char *root)
     unsigned char in[TOPO_SYSFS_CPUS];
     char line[256];
 
-    read_line(line, sizeof line, "%s/sys/devices/system/node/online", root);
+    sysfs_read_line(line, sizeof line, "%s/sys/devices/system/node/online", root);
     return topo_sysfs_list(line, in);
 }
 
@@ -187,7 +190,7 @@ static void find_value(const char *text, const char *name, char *value, size_t s
 }
 
 /* A file, "" where there is none; owned by the caller. */
-static char *read_text(const char *root, const char *file)
+static char *sysfs_read_text(const char *root, const char *file)
 {
     char path[PATH_MAX], *text = mem_new(FILE_BYTES + 1, 1);
 
@@ -202,7 +205,7 @@ static char *read_text(const char *root, const char *file)
 
 void topo_sysfs_allowed(const char *root, char *list, size_t space)
 {
-    char *text = read_text(root, "proc/self/status");
+    char *text = sysfs_read_text(root, "proc/self/status");
 
     find_value(text, "Cpus_allowed_list", list, space);
     mem_free(text);
@@ -219,7 +222,7 @@ int topo_nccl_family(int family)
 
 void topo_sysfs_cpu(const char *root, struct topo_cpu *cpu)
 {
-    char *text = read_text(root, "proc/cpuinfo"), value[64];
+    char *text = sysfs_read_text(root, "proc/cpuinfo"), value[64];
 
     cpu->family = cpu->model = -1;
     find_value(text, "vendor_id", cpu->vendor, sizeof cpu->vendor);
@@ -243,7 +246,7 @@ void topo_sysfs_cpu(const char *root, struct topo_cpu *cpu)
 
 /* ---- RDMA ---- */
 
-static int by_name(const void *a, const void *b)
+static int sysfs_by_name(const void *a, const void *b)
 {
     const struct topo_sysfs_port *x = a, *y = b;
     int names = strcmp(x->name, y->name);
@@ -252,16 +255,16 @@ static int by_name(const void *a, const void *b)
 }
 
 /* One port; 0 where it is not up, or says no rate as "400 Gb/sec (4X NDR)". */
-static int read_port(const char *root, struct topo_sysfs_port *p)
+static int sysfs_read_port(const char *root, struct topo_sysfs_port *p)
 {
     char line[64], path[PATH_MAX];
 
-    read_line(line, sizeof line, "%s/sys/class/infiniband/%s/ports/%d/state", root, p->name,
-              p->port);
+    sysfs_read_line(line, sizeof line, "%s/sys/class/infiniband/%s/ports/%d/state", root,
+                    p->name, p->port);
     if (strncmp(line, "4:", 2)) /* ACTIVE */
         return 0;
-    read_line(line, sizeof line, "%s/sys/class/infiniband/%s/ports/%d/rate", root, p->name,
-              p->port);
+    sysfs_read_line(line, sizeof line, "%s/sys/class/infiniband/%s/ports/%d/rate", root,
+                    p->name, p->port);
     double Gbit = strtod(line, NULL);
     if (!strstr(line, "Gb/sec") || !(Gbit > 0 && Gbit < 1e5))
         return 0;
@@ -286,14 +289,14 @@ int topo_sysfs_ports(const char *root, struct topo_sysfs_port **ports)
         const char *name = all.entry[i / PORTS_OF_ONE]->d_name;
         struct topo_sysfs_port p = {.port = 1 + i % PORTS_OF_ONE};
         snprintf(p.name, sizeof p.name, "%.63s", name);
-        if (name[0] == '.' || count == MOST || !read_port(root, &p))
+        if (name[0] == '.' || count == MOST || !sysfs_read_port(root, &p))
             continue;
         *ports = mem_grow(*ports, &space, (size_t)count + 1, sizeof **ports);
         (*ports)[count++] = p;
     }
     io_names_free(&all);
     if (count)
-        qsort(*ports, (size_t)count, sizeof **ports, by_name);
+        qsort(*ports, (size_t)count, sizeof **ports, sysfs_by_name);
     return count;
 }
 
@@ -309,7 +312,7 @@ int topo_sysfs_ports(const char *root, struct topo_sysfs_port **ports)
  */
 enum { HEADER = 0x40, PCI = 0x100, EXPRESS = 0x1000 };
 
-static int read_config(const char *root, const char *busid, unsigned char config[EXPRESS])
+static int sysfs_read_config(const char *root, const char *busid, unsigned char config[EXPRESS])
 {
     char path[PATH_MAX];
     ssize_t bytes = 0, n;
@@ -335,7 +338,7 @@ enum io_answer topo_sysfs_word(const char *root, const char *busid, unsigned cap
     const int extended = (capability & TOPO_EXTENDED) != 0, from = extended ? PCI : HEADER;
     const unsigned id = capability & ~(unsigned)TOPO_EXTENDED;
     unsigned char config[EXPRESS];
-    int bytes = read_config(root, busid, config);
+    int bytes = sysfs_read_config(root, busid, config);
 
     if (bytes <= HEADER)
         return IO_BROKEN;

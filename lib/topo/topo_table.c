@@ -50,7 +50,7 @@ struct cell {
 };
 
 /* "59.80", or with half the width of its interval, "59.80 +-0.12", if that is known. */
-static const char *print_cell(struct cell *c, double v, double err, double unit)
+static const char *table_print_cell(struct cell *c, double v, double err, double unit)
 {
     int used = snprintf(c->text, sizeof c->text, "%.2f", v / unit);
 
@@ -63,7 +63,7 @@ struct seen { /* shown by the table, and explained by the legend */
     int slow, left, errors, devices;
 };
 
-static struct seen see(const struct topo *t)
+static struct seen table_see(const struct topo *t)
 {
     struct seen seen = {0};
 
@@ -97,10 +97,10 @@ static void put_levels(const struct topo *t, const struct seen *seen, FILE *out)
         const struct topo_level *v = &t->level[l];
         struct cell c[4];
         fprintf(out, "%-16s %*s %*s %*s %*s\n", v->name, first,
-                print_cell(&c[0], v->latency_s, v->latency_err_s, 1e-6), wide,
-                print_cell(&c[1], v->port_Bps, v->port_err_Bps, unit), wide,
-                print_cell(&c[2], v->flow_Bps, v->flow_err_Bps, unit), wide,
-                print_cell(&c[3], v->member_Bps, v->member_err_Bps, unit));
+                table_print_cell(&c[0], v->latency_s, v->latency_err_s, 1e-6), wide,
+                table_print_cell(&c[1], v->port_Bps, v->port_err_Bps, unit), wide,
+                table_print_cell(&c[2], v->flow_Bps, v->flow_err_Bps, unit), wide,
+                table_print_cell(&c[3], v->member_Bps, v->member_err_Bps, unit));
     }
 }
 
@@ -213,7 +213,7 @@ static void put_legend(const struct topo *t, const struct seen *seen, FILE *out)
     }
 }
 
-static void put_rank(const struct topo *t, FILE *out)
+static void table_put_rank(const struct topo *t, FILE *out)
 {
     struct units u;
 
@@ -234,11 +234,11 @@ static void put_rank(const struct topo *t, FILE *out)
 void topo_print_table(const struct topo *t, FILE *out)
 {
     char *shape = topo_shape_text(t);
-    struct seen seen = see(t);
+    struct seen seen = table_see(t);
 
     fprintf(out, "%s\n", shape);
     mem_free(shape);
-    put_rank(t, out);
+    table_put_rank(t, out);
     if (t->doubt[0])
         fprintf(out, "doubt: %s\n\n", t->doubt);
     put_levels(t, &seen, out);

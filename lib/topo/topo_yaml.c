@@ -106,8 +106,8 @@ struct read {
 };
 
 /* One rank of group k enters of[]; `before`: the rank listed before it in its group, or -1. */
-static int read_rank(const struct read *r, const struct tree_node *n, int k, int ranks, int *of,
-                     int *before)
+static int yaml_read_rank(const struct read *r, const struct tree_node *n, int k, int ranks,
+                          int *of, int *before)
 {
     int rank = 0;
 
@@ -147,13 +147,13 @@ static int64_t count_ranks(const struct tree *t, const struct tree_node *list, s
 }
 
 /* The ranks of a cell, which has number `own` in group k. */
-static int read_cell(const struct read *r, const struct tree_node *list, int k, int own,
-                     int ranks, int *of, int *cell_of)
+static int yaml_read_cell(const struct read *r, const struct tree_node *list, int k, int own,
+                          int ranks, int *of, int *cell_of)
 {
     int before = -1;
 
     for (const struct tree_node *one = list->child; one; one = one->next) {
-        if (read_rank(r, one, k, ranks, of, &before))
+        if (yaml_read_rank(r, one, k, ranks, of, &before))
             return -1;
         cell_of[before] = own;
     }
@@ -167,9 +167,9 @@ static int read_ranks(const struct read *r, const struct tree_node *list, int k,
     int own = 0, rc = 0;
 
     if (list->child->kind != TREE_LIST)
-        return read_cell(r, list, k, 0, ranks, of, cell_of);
+        return yaml_read_cell(r, list, k, 0, ranks, of, cell_of);
     for (const struct tree_node *in = list->child; rc == 0 && in; in = in->next)
-        rc = read_cell(r, in, k, own++, ranks, of, cell_of);
+        rc = yaml_read_cell(r, in, k, own++, ranks, of, cell_of);
     return rc;
 }
 
@@ -221,7 +221,7 @@ void topo_put_ranks(struct jout *j, const struct groups *g, int k)
     jout_close(j, ']');
 }
 
-static int read_blocks(const struct read *r, const struct tree_node *group, int k)
+static int yaml_read_blocks(const struct read *r, const struct tree_node *group, int k)
 {
     const struct tree_node *list = tree_get(group, "blocks"), *n = list ? list->child : NULL;
     int above = r->t->levels - 2, groups = r->t->groups.count, items = list ? list->items : 0;
@@ -293,7 +293,7 @@ static int read_rank_words(const struct read *r, const struct tree_node *root)
                      types[t->compute_type], other);
 }
 
-static int read_parts(const struct read *r, const struct tree_node *root)
+static int yaml_read_parts(const struct read *r, const struct tree_node *root)
 {
     const struct tree_node *level = tree_get(root, "levels")->child;
     const struct tree_node *groups = tree_get(root, "groups"), *group = groups->child;
@@ -331,7 +331,7 @@ static int read_parts(const struct read *r, const struct tree_node *root)
         topo_set_host(r->t, k, line.host);
         r->t->port[k] = line.port;
         r->t->devices[k] = line.devices;
-        if (read_blocks(r, group, k))
+        if (yaml_read_blocks(r, group, k))
             return -1;
     }
     return check_nesting(r, groups);
@@ -353,7 +353,7 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
         return -1;
     topo_init(&new, tree_get(root, "levels")->items, &groups);
     groups_release(&groups);
-    if (read_parts(&r, root)) {
+    if (yaml_read_parts(&r, root)) {
         topo_release(&new);
         return -1;
     }
@@ -363,7 +363,7 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
 
 /* ---- printing: YAML leaves out what is unknown or the default ---- */
 
-static void put_group(struct jout *j, const struct topo *t, int k)
+static void yaml_put_group(struct jout *j, const struct topo *t, int k)
 {
     struct line line = {.port = t->port[k], .devices = t->devices[k]};
     double usual = t->level[1].port_Bps;
@@ -405,7 +405,7 @@ static void print(const struct topo *t, struct jout *j)
         record_put_list(j, "levels", topo_level_record, t->level, t->levels, sizeof *t->level);
     jout_open(j, "groups", '[');
     for (int k = 0; k < t->groups.count; k++)
-        put_group(j, t, k);
+        yaml_put_group(j, t, k);
     jout_close(j, ']');
     jout_close(j, '}');
 }

@@ -21,7 +21,7 @@
 enum { SMALL_FILE = 16 << 20 };
 
 /* A text that ends where its file does: what stands behind a zero byte would not be read. */
-static int read_whole(const char *path, char **text, struct err *err)
+static int train_read_whole(const char *path, char **text, struct err *err)
 {
     int64_t bytes = 0;
 
@@ -37,7 +37,7 @@ static int read_whole(const char *path, char **text, struct err *err)
 /* Rank 0's text of a file, on every rank. */
 static int share_file(struct world *w, const char *path, char **text, struct err *err)
 {
-    int rc = w->rank == 0 ? read_whole(path, text, err) : 0;
+    int rc = w->rank == 0 ? train_read_whole(path, text, err) : 0;
 
     return world_agree(w, rc, err) || world_bcast_text(w, text, err) ? -1 : 0;
 }
@@ -70,7 +70,7 @@ static char *own_settings(const struct train_run *run)
 
 /* The plan's algorithm, another, or (auto) a table of them: a plan has no rates to choose by.
  */
-static int parse_algo(struct train *t, const char *tuning, struct err *err)
+static int train_parse_algo(struct train *t, const char *tuning, struct err *err)
 {
     const struct train_run *run = t->run;
     enum schedule_algo algo = t->plan.algo;
@@ -100,7 +100,7 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
     if (plan_parse(&t->plan, strcmp(run->plan, "-") ? run->plan : "stdin", plan,
                    (int64_t)strlen(plan), err))
         return -1;
-    if (parse_algo(t, tuning, err))
+    if (train_parse_algo(t, tuning, err))
         return -1;
     t->second_plan = t->plan;
     if (run->against && plan_strategy_parse(run->against, &t->second_plan.strategy, err))
@@ -162,7 +162,7 @@ int train_part(const struct plan *p, int micro, int rank, int64_t *first)
     return rest < 0 ? 0 : rest < p->micro_batch ? (int)rest : p->micro_batch;
 }
 
-static void read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
+static void train_read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 {
     struct train *t = arg;
     const struct plan *p = &t->plan;
@@ -271,11 +271,12 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     if (t->against && engine_against_begin(t->against, err))
         return -1;
     train_trace_before(t);
-    if (engine_step(t->engine, read_batch, t, &o, &report, err) || train_trace_after(t, err))
+    if (engine_step(t->engine, train_read_batch, t, &o, &report, err) ||
+        train_trace_after(t, err))
         return -1;
     if (report.flags & TRAIN_FAILED)
         return agree_failure(t, err);
-    if ((t->against && engine_against_end(t->against, read_batch, t, &o, &report, err)) ||
+    if ((t->against && engine_against_end(t->against, train_read_batch, t, &o, &report, err)) ||
         (t->run->exact && engine_hash(t->engine, &t->hash, err))) {
         /* A read error of the second engine becomes another's: all ranks are here. */
         t->differs = err->code == ERR_MISMATCH && agree_failure(t, err) == 0;
@@ -307,7 +308,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     return rc;
 }
 
-static int run_steps(struct train *t, int *stopped, struct err *err)
+static int train_run_steps(struct train *t, int *stopped, struct err *err)
 {
     int64_t last = (int64_t)t->settings.steps;
 
@@ -387,7 +388,7 @@ static void warn_of_groups(const struct train *t)
 }
 
 /* Collective. */
-static int open_meter(struct train *t, uint64_t *id, struct err *err)
+static int train_open_meter(struct train *t, uint64_t *id, struct err *err)
 {
     struct world *w = t->world;
     int rc = 0;
@@ -415,7 +416,7 @@ static int open_engines(struct train *t, struct err *err)
                                .attention = t->run->fastest ? KERN_ATTENTION_CUDNN_ATOMIC
                                                             : KERN_ATTENTION_USUAL};
 
-    if (open_meter(t, &o.meter_run, err))
+    if (train_open_meter(t, &o.meter_run, err))
         return -1;
     o.meter = t->meter;
     if (engine_open(&t->engine, t->world, &t->plan, &o, err))
@@ -486,7 +487,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
         goto done;
     train_summary_resumed(&t);
     world->slow--;
-    rc = run_steps(&t, &stopped, err);
+    rc = train_run_steps(&t, &stopped, err);
     world->slow++;
     if (rc < 0 && t.differs)
         rc = 1;
@@ -524,7 +525,7 @@ int train_settings_show(const struct train_run *run, FILE *out, struct err *err)
 
     for (int i = 0; i < 2; i++) {
         if (rc == 0 && path[i])
-            rc = read_whole(path[i], &text[i], err);
+            rc = train_read_whole(path[i], &text[i], err);
         files[i] = (struct train_text){path[i], text[i]};
     }
     if (rc == 0)

@@ -81,7 +81,7 @@ float *train_easy_losses(const struct train *t)
 }
 
 /* The run continues with the rest. */
-static void drop(struct train *t)
+static void train_easy_drop(struct train *t)
 {
     struct train_easy *e = t->easy;
     struct easy_report r;
@@ -136,7 +136,7 @@ int train_easy_start(struct train *t, struct err *err)
         return -1;
     e->gathered = bytes / 4 / e->batch;
     if (t->step >= e->at)
-        drop(t);
+        train_easy_drop(t);
     return 0;
 }
 
@@ -165,7 +165,7 @@ void train_easy_micro_step(struct train *t, int last)
         keep_micro(t, last - i);
 }
 
-static int gather(struct train *t, struct err *err)
+static int easy_gather(struct train *t, struct err *err)
 {
     struct train_easy *e = t->easy;
     int64_t b = t->plan.micro_batch, accum = t->plan.accum, first;
@@ -191,7 +191,7 @@ int train_easy_save(struct train *t, struct err *err)
 
     if (!e || !e->all)
         return 0;
-    if (t->step > e->gathered && gather(t, err))
+    if (t->step > e->gathered && easy_gather(t, err))
         return -1;
     if (t->world->rank == 0)
         carry_set(&t->carry, CARRY_LOSSES, e->all, e->gathered * e->batch * 4);
@@ -205,7 +205,7 @@ int train_easy_step(struct train *t, struct err *err)
     /* Finishes the save in progress first: it has the losses that are replaced. */
     if (train_save_wait(t, err) || train_easy_save(t, err))
         return -1;
-    drop(t);
+    train_easy_drop(t);
     return 0;
 }
 

@@ -16,7 +16,7 @@ struct message {
     size_t bytes;
 };
 
-static void put_bytes(struct message *m, const void *from, size_t bytes)
+static void events_put_bytes(struct message *m, const void *from, size_t bytes)
 {
     assert(bytes <= sizeof m->byte - m->bytes);
     memcpy(m->byte + m->bytes, from, bytes);
@@ -30,11 +30,11 @@ static void put_varint(struct message *m, uint64_t v)
         v >>= 7;
         if (v)
             low |= 128;
-        put_bytes(m, &low, 1);
+        events_put_bytes(m, &low, 1);
     } while (v);
 }
 
-static void put_key(struct message *m, unsigned field, unsigned wire)
+static void events_put_key(struct message *m, unsigned field, unsigned wire)
 {
     put_varint(m, field << 3 | wire);
 }
@@ -45,15 +45,15 @@ static void put_fixed(struct message *m, unsigned field, uint64_t bits, size_t b
     unsigned char le[8];
 
     io_put_le64(le, bits);
-    put_key(m, field, bytes == 8 ? FIXED64 : FIXED32);
-    put_bytes(m, le, bytes);
+    events_put_key(m, field, bytes == 8 ? FIXED64 : FIXED32);
+    events_put_bytes(m, le, bytes);
 }
 
 static void put_nested(struct message *m, unsigned field, const void *from, size_t bytes)
 {
-    put_key(m, field, LENGTH);
+    events_put_key(m, field, LENGTH);
     put_varint(m, bytes);
-    put_bytes(m, from, bytes);
+    events_put_bytes(m, from, bytes);
 }
 
 static void put_wall_time(struct message *m, double wall_s)
@@ -100,7 +100,7 @@ static void write_record(FILE *f, const struct message *m)
 
 static void put_step(struct message *m, int64_t step)
 {
-    put_key(m, 2, VARINT);
+    events_put_key(m, 2, VARINT);
     put_varint(m, (uint64_t)step);
 }
 
@@ -118,7 +118,7 @@ void events_put_start(FILE *f, double wall_s, int64_t step)
 {
     struct message m = {.bytes = 0}, session = {.bytes = 0};
 
-    put_key(&session, 1, VARINT);
+    events_put_key(&session, 1, VARINT);
     put_varint(&session, SESSION_START);
     put_wall_time(&m, wall_s);
     put_step(&m, step);

@@ -68,7 +68,7 @@ static void list_host(const struct train *t, struct train_candidate have[EACH])
         have[n] = (struct train_candidate){.step = -1};
 }
 
-static int is_same(const struct train_candidate *a, const struct train_candidate *b)
+static int find_is_same(const struct train_candidate *a, const struct train_candidate *b)
 {
     return a->step == b->step && strcmp(a->sum, b->sum) == 0;
 }
@@ -97,7 +97,7 @@ int train_find_list(struct train *t, struct err *err)
     memcpy(l->candidate, all, (size_t)ranks * EACH * sizeof *all);
     qsort(l->candidate, (size_t)ranks * EACH, sizeof *all, newest_first);
     for (int i = 0; i < ranks * EACH && l->candidate[i].step > 0; i++)
-        if (i == 0 || !is_same(&l->candidate[i], &l->candidate[l->candidates - 1]))
+        if (i == 0 || !find_is_same(&l->candidate[i], &l->candidate[l->candidates - 1]))
             l->candidate[l->candidates++] = l->candidate[i];
     return 0;
 }
@@ -130,7 +130,7 @@ static int open_manifest(struct train *t, const struct train_candidate *want, st
     for (int i = 0; rc && i < t->world->ranks * EACH; i++) {
         char *text = NULL;
         int64_t bytes = 0;
-        if (!is_same(&l->all[i], want))
+        if (!find_is_same(&l->all[i], want))
             continue;
         if (share_manifest(t, i / EACH, &text, &bytes, err) == 0)
             rc = world_agree(
@@ -173,7 +173,7 @@ static int find_files(struct train *t, const struct train_candidate *want, struc
     for (int h = 0; rc == 0 && h < w->groups.count; h++) {
         int root = groups_rank(&w->groups, h, 0), there = 0;
         for (int i = 0; i < EACH; i++)
-            there |= is_same(&all[root * EACH + i], want);
+            there |= find_is_same(&all[root * EACH + i], want);
         if (!there)
             continue;
         s->hosts++;
@@ -224,8 +224,8 @@ static int open_shared(struct train *t, int64_t step, struct err *err)
 
 /* ---- reading ---- */
 
-static int read_file(const struct train_source *s, struct io_kept *open, int file, int k,
-                     int64_t offset, int64_t bytes, void *to, struct err *err)
+static int find_read_file(const struct train_source *s, struct io_kept *open, int file, int k,
+                          int64_t offset, int64_t bytes, void *to, struct err *err)
 {
     const struct ckpt *c = s->c;
     char *path = ckpt_shard_path(s->dir, &c->groups, file, k);
@@ -245,7 +245,8 @@ static int answer(void *arg, const int64_t what[WORLD_REQUEST], void *to, int64_
     struct train_source *s = arg;
 
     *bytes = what[3];
-    return read_file(s, &s->answered, (int)what[0], (int)what[1], what[2], what[3], to, err);
+    return find_read_file(s, &s->answered, (int)what[0], (int)what[1], what[2], what[3], to,
+                          err);
 }
 
 static int ask_host(struct train_source *s, int host, const struct ckpt_block *b, int k,
@@ -272,7 +273,8 @@ static int read_shared(struct train_source *s, const struct ckpt_block *b, void 
     return 0;
 }
 
-static int fetch(void *arg, const struct ckpt_block *b, int attempt, void *out, struct err *err)
+static int find_fetch(void *arg, const struct ckpt_block *b, int attempt, void *out,
+                      struct err *err)
 {
     struct train_source *s = arg;
     const struct world *w = s->train->world;
@@ -284,7 +286,7 @@ static int fetch(void *arg, const struct ckpt_block *b, int attempt, void *out, 
             if (host[k] < 0 || (host[k] == own) != local_saver || attempt-- > 0)
                 continue;
             return local_saver
-                       ? read_file(s, &s->open, b->file, k, b->offset, b->bytes, out, err)
+                       ? find_read_file(s, &s->open, b->file, k, b->offset, b->bytes, out, err)
                        : ask_host(s, host[k], b, k, out, err);
         }
     if (s->has_shared && attempt == 0)
@@ -343,7 +345,7 @@ int train_find_open(struct train *t, const struct train_candidate *want, int64_t
              "local copies of %d host%s (%d of %d shards from copies%s%.0d%s)", s->hosts,
              s->hosts == 1 ? "" : "s", copied, files, lost ? ", " : "", lost,
              lost ? " from the run's folder" : "");
-    c->fetch = fetch;
+    c->fetch = find_fetch;
     c->fetch_arg = s;
     const struct world_answers answers = {answer, s, c->block_bytes};
     return t->run->dry

@@ -36,7 +36,7 @@ static void remove_file(const char *dir, const char *name)
 }
 
 /* Absent or empty: new.  With a run: resumed, or begun anew, only on request. */
-static int check_folder(struct train *t, struct err *err)
+static int folder_check_folder(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
     struct io_names all;
@@ -61,7 +61,7 @@ static int check_folder(struct train *t, struct err *err)
 /*
  * Who owns the folder can put anything in it at any time: this user or root, and so its link.
  */
-static int check_owner(const char *out, struct err *err)
+static int folder_check_owner(const char *out, struct err *err)
 {
     struct stat st[2];
 
@@ -90,7 +90,7 @@ char *train_folder_real(const char *out)
 
 int train_folder_finish(struct train *t, struct err *err)
 {
-    return check_owner(t->run->out, err) || train_replace_finish(t, err) ? -1 : 0;
+    return folder_check_owner(t->run->out, err) || train_replace_finish(t, err) ? -1 : 0;
 }
 
 static void remove_made(const char *path, int n)
@@ -104,14 +104,15 @@ static void remove_made(const char *path, int n)
 
 int train_folder_check(struct train *t, struct err *err)
 {
-    return check_owner(t->run->out, err) || check_folder(t, err) ? -1 : 0;
+    return folder_check_owner(t->run->out, err) || folder_check_folder(t, err) ? -1 : 0;
 }
 
 int train_folder_open(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
 
-    if (io_mkdir(out, &t->made, err) || check_owner(out, err) || check_folder(t, err))
+    if (io_mkdir(out, &t->made, err) || folder_check_owner(out, err) ||
+        folder_check_folder(t, err))
         return -1;
     char *name = train_folder_real(out);
     t->stop = io_join(name, "STOP");
@@ -123,7 +124,7 @@ int train_folder_open(struct train *t, struct err *err)
     if (rc && err->code == ERR_MISMATCH)
         err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
     /* Between the look and the lock another run may have ended here. */
-    return rc == 0 && train_folder_has(out, "latest") ? check_folder(t, err) : rc;
+    return rc == 0 && train_folder_has(out, "latest") ? folder_check_folder(t, err) : rc;
 }
 
 /* The plan and the settings; with algo auto, the tuning table. */
@@ -170,7 +171,7 @@ void train_folder_name(int64_t step, char name[40])
 }
 
 /* The step of a name such as "step-00000100", -1 for one of another kind. */
-static int64_t step_of(const char *name, const struct name_kind *kind)
+static int64_t folder_step_of(const char *name, const struct name_kind *kind)
 {
     size_t before = strlen(kind->before);
     char *end;
@@ -184,7 +185,7 @@ static int64_t step_of(const char *name, const struct name_kind *kind)
 
 int64_t train_folder_step(const char *name)
 {
-    return step_of(name, &checkpoints);
+    return folder_step_of(name, &checkpoints);
 }
 
 int train_folder_owns(const char *name)
@@ -199,9 +200,9 @@ int train_folder_owns(const char *name)
         if (strcmp(name, single[i]) == 0)
             return 1;
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
-        if (step_of(name, &traces[i]) >= 0)
+        if (folder_step_of(name, &traces[i]) >= 0)
             return 1;
-    return step_of(name, &checkpoints) >= 0 || step_of(name, &failed) >= 0 ||
+    return folder_step_of(name, &checkpoints) >= 0 || folder_step_of(name, &failed) >= 0 ||
            (name[0] == '.' && n > tail && strcmp(name + n - tail, temp) == 0);
 }
 
@@ -250,7 +251,7 @@ static int64_t step_before(const struct io_names *all, const struct name_kind *k
     int64_t best = -1;
 
     for (int i = 0; i < all->count; i++) {
-        int64_t at = step_of(all->entry[i]->d_name, kind);
+        int64_t at = folder_step_of(all->entry[i]->d_name, kind);
         best = at < step && at > best ? at : best;
     }
     return best;
@@ -268,7 +269,7 @@ void train_folder_steps(const struct train *t, struct train_steps *s)
     if (!train_folder_has(t->run->out, "latest"))
         return;
     to[n > 0 ? n : 0] = 0;
-    s->newest = step_of(basename(to), &checkpoints);
+    s->newest = folder_step_of(basename(to), &checkpoints);
     s->step[s->count++] = -1;
     io_names_read(&all, -1, t->run->out, &none);
     int64_t at = s->newest < 0 ? INT64_MAX : s->newest;
@@ -297,7 +298,7 @@ static int remove_steps(struct train *t, const struct name_kind *kind, int64_t k
     for (; keep > 0 && first > 0; keep--)
         first = step_before(&all, kind, first);
     for (int i = 0; rc == 0 && i < all.count; i++) {
-        int64_t at = step_of(all.entry[i]->d_name, kind);
+        int64_t at = folder_step_of(all.entry[i]->d_name, kind);
         if (at > step || (at >= 0 && at < first))
             rc = remove_entry(t, all.entry[i]->d_name, 0, err);
     }

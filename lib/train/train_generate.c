@@ -65,7 +65,7 @@ struct writer {                /* of text */
 
 /* ---- the model ---- */
 
-static int open_weights(struct writer *w, const char *from, struct err *err)
+static int generate_open_weights(struct writer *w, const char *from, struct err *err)
 {
     if (weights_open(&w->weights, from, NULL, err))
         return -1;
@@ -102,7 +102,7 @@ static int read_weights(struct writer *w, const char *from, FILE *talk, struct e
 }
 
 /* A net of at least so many positions, if the one at hand has fewer. */
-static int make_space(struct writer *w, int64_t seq, struct err *err)
+static int generate_make_space(struct writer *w, int64_t seq, struct err *err)
 {
     struct net_options o = {.kern = &w->kern, .batch = 1, .seq = WINDOW, .forward_only = 1};
 
@@ -179,7 +179,7 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
         w->known = 0;
     }
     int64_t seen = w->tokens - w->first;
-    if (make_space(w, seen, err))
+    if (generate_make_space(w, seen, err))
         return -1;
     while (w->known < seen) { /* positions after the text are room, and zero */
         int64_t end = w->known + w->net.rows < seen ? w->known + w->net.rows : seen;
@@ -220,8 +220,8 @@ static int take_ids(void *arg, const int32_t *ids, int64_t count, int trained, s
 }
 
 /* The text, or the conversation that it begins, as tokens; -1: an error. */
-static int64_t encode(struct writer *w, const struct train_prompt *p, int32_t **ids,
-                      struct err *err)
+static int64_t generate_encode(struct writer *w, const struct train_prompt *p, int32_t **ids,
+                               struct err *err)
 {
     struct jsonl_message message[2] = {{.role = "system"}, {.role = "user"}};
     struct ids all = {0};
@@ -250,7 +250,7 @@ static int encode_prompt(struct writer *w, const struct train_prompt *p, int64_t
     int32_t *ids = NULL;
     int64_t count = bytes ? bytes : 1, ignored;
 
-    if (w->by && (bytes || w->chat) && (count = encode(w, p, &ids, err)) < 0) {
+    if (w->by && (bytes || w->chat) && (count = generate_encode(w, p, &ids, err)) < 0) {
         mem_free(ids);
         return -1;
     }
@@ -299,7 +299,7 @@ static int read_prompt(struct writer *w, const struct train_prompt *p, struct er
     return 0;
 }
 
-static int has_ended(const struct writer *w)
+static int generate_has_ended(const struct writer *w)
 {
     int32_t last = w->token[w->tokens - 1];
 
@@ -307,7 +307,7 @@ static int has_ended(const struct writer *w)
            (last == tokenizer_end(w->by) || (w->chat && last == chat_end(w->chat)));
 }
 
-static void put_text(struct writer *w, int64_t from, int64_t to, FILE *out)
+static void generate_put_text(struct writer *w, int64_t from, int64_t to, FILE *out)
 {
     for (int64_t i = from; i < to; i++) {
         int64_t bytes = 1;
@@ -323,14 +323,14 @@ static void put_text(struct writer *w, int64_t from, int64_t to, FILE *out)
     }
 }
 
-static void put_json(struct writer *w, const struct train_prompt *p)
+static void generate_put_json(struct writer *w, const struct train_prompt *p)
 {
     struct jout j = {.file = p->out, .pretty = 1};
     char *text = NULL;
     size_t bytes = 0;
     FILE *f = mem_stream(&text, &bytes);
 
-    put_text(w, w->prompt, w->tokens - has_ended(w), f);
+    generate_put_text(w, w->prompt, w->tokens - generate_has_ended(w), f);
     fclose(f);
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.generate/1");
@@ -349,15 +349,15 @@ static int write_text(struct writer *w, const struct train_prompt *p, struct err
 {
     int begun = p->json || p->chat; /* an answer is written alone */
 
-    while (w->tokens - w->prompt < w->most && !has_ended(w)) {
+    while (w->tokens - w->prompt < w->most && !generate_has_ended(w)) {
         if (next_token(w, &w->token[w->tokens], err))
             return -1;
         w->tokens++;
         if (!begun++) /* not before a token: a model that has none prints nothing */
             fputs(p->text, p->out);
-        if (p->json || has_ended(w))
+        if (p->json || generate_has_ended(w))
             continue;
-        put_text(w, w->tokens - 1, w->tokens, p->out);
+        generate_put_text(w, w->tokens - 1, w->tokens, p->out);
         if (fflush(p->out)) { /* the reader sees it grow */
             err_sys(err, "cannot write to standard output");
             __fpurge(p->out); /* said once: not again at exit */
@@ -368,7 +368,7 @@ static int write_text(struct writer *w, const struct train_prompt *p, struct err
     if (!begun)
         fputs(p->text, p->out);
     if (p->json)
-        put_json(w, p);
+        generate_put_json(w, p);
     else
         putc('\n', p->out);
     return 0;
@@ -435,7 +435,7 @@ int train_generate(const struct train_prompt *p, struct err *err)
     if (rc == 0 &&
         (device_open(&w.cpu, "cpu", 0, err) || device_queue_open(w.cpu, &w.queue, err) ||
          kern_open(&w.kern, w.cpu, w.queue, DTYPE_F32, DTYPE_F32, err) ||
-         open_weights(&w, from, err) || open_tokenizer(&w, p, from, err) ||
+         generate_open_weights(&w, from, err) || open_tokenizer(&w, p, from, err) ||
          open_chat(&w, p, err) || read_weights(&w, from, p->talk, err)))
         rc = -1;
     if (rc == 0 && !w.by && !p->tokenizer && w.model->vocab > 256)

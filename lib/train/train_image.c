@@ -37,8 +37,8 @@ static struct range *g_ranges(const struct train_images *s, int rank, enum train
 }
 
 /* Whether `holder` has [at.lo, at.hi) of a vector of that many elements, in one range. */
-static int holds(const struct train_images *s, enum letter letter, int holder, int64_t elems,
-                 struct range at)
+static int image_holds(const struct train_images *s, enum letter letter, int holder,
+                       int64_t elems, struct range at)
 {
     const struct layout *l = s->shape->layout;
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
@@ -60,7 +60,7 @@ static int lacks(const struct train_images *s, int holder, int rank, enum train_
     for (int u = 0; has && u < s->shape->model->units; u++) {
         struct range *r = g_ranges(s, rank, part, u, &n);
         for (int k = 0; has && k < n; k++)
-            has = holds(s, letter, holder, part_elems(s, part, u), r[k]);
+            has = image_holds(s, letter, holder, part_elems(s, part, u), r[k]);
         mem_free(r);
     }
     return !has;

@@ -17,7 +17,7 @@
 
 enum { ID = 16 }; /* hexadecimal digits */
 
-static int is_id(const char *text)
+static int local_is_id(const char *text)
 {
     return strlen(text) == ID && strspn(text, "0123456789abcdef") == ID;
 }
@@ -37,7 +37,7 @@ static int share_id(struct train *t, struct err *err)
     return 0;
 }
 
-static int check_options(const struct train *t, struct err *err)
+static int local_check_options(const struct train *t, struct err *err)
 {
     if (!t->run->local_save[0])
         return err_set(err, ERR_INPUT, "--local-save is '', expected a folder");
@@ -49,7 +49,7 @@ static int check_options(const struct train *t, struct err *err)
 }
 
 /* Where others may write, too, what they made under its name is neither read nor cleared. */
-static int check_owner(const struct train *t, struct err *err)
+static int local_check_owner(const struct train *t, struct err *err)
 {
     const char *base = t->local->base;
     struct stat st;
@@ -69,17 +69,17 @@ int train_local_open(struct train *t, struct err *err)
 {
     if (!t->run->local_save)
         return 0;
-    if (world_agree(t->world, check_options(t, err), err))
+    if (world_agree(t->world, local_check_options(t, err), err))
         return -1;
     struct train_local *l = t->local = mem_new(1, sizeof *l);
     l->lock = -1;
     if (t->world->rank == 0) {
         char *lock = io_join(t->run->out, ".lock"), line[64];
-        if (io_line(lock, line, sizeof line) == IO_THERE && is_id(line))
+        if (io_line(lock, line, sizeof line) == IO_THERE && local_is_id(line))
             strcpy(l->id, line);
         mem_free(lock);
     }
-    return share_id(t, err) || world_agree(t->world, check_owner(t, err), err) ||
+    return share_id(t, err) || world_agree(t->world, local_check_owner(t, err), err) ||
                    world_peers_open(t->world, 0, &l->peers, err)
                ? -1
                : 0;
@@ -95,7 +95,7 @@ static int find_id(struct train *t, struct err *err)
     uint64_t number;
 
     memset(l->id, 0, sizeof l->id);
-    if (train_is_auto(t->run) && pread(t->lock, l->id, ID, 0) == ID && is_id(l->id))
+    if (train_is_auto(t->run) && pread(t->lock, l->id, ID, 0) == ID && local_is_id(l->id))
         return 0;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return err_sys(err, "cannot get a random number");
@@ -139,7 +139,7 @@ static int stays_beside(const struct train *t, const char *name)
     struct err ignored;
     int fd = -1;
 
-    if (strlen(name) != host + ID || strncmp(name, own, host) || !is_id(name + host) ||
+    if (strlen(name) != host + ID || strncmp(name, own, host) || !local_is_id(name + host) ||
         strcmp(name, own) == 0)
         return 1;
     char *folder = io_join(t->run->local_save, name), *lock = io_join(folder, ".lock");
@@ -174,7 +174,7 @@ static int hold_folder(struct train *t, struct err *err)
     struct train_local *l = t->local;
     int fd = -1, rc = 0;
 
-    if (io_mkdir(l->base, NULL, err) || check_owner(t, err))
+    if (io_mkdir(l->base, NULL, err) || local_check_owner(t, err))
         return -1;
     char *lock = io_join(l->base, ".lock");
     if (l->lock < 0 || io_has_name(l->lock, lock, err) != 1) {

@@ -93,13 +93,13 @@ double train_mfu(const struct train *t, const struct engine_report *r)
 const struct train_metric_row train_metrics[TRAIN_METRICS_COUNT] = {TRAIN_METRICS(X_ROW)};
 #undef X_ROW
 
-static void set(struct train_record *m, enum train_metric i, double value)
+static void log_set(struct train_record *m, enum train_metric i, double value)
 {
     m->value[i] = value;
     m->now[i] = m->ever[i] = 1;
 }
 
-#define SET(key, value) set(m, TRAIN_METRIC_##key, value)
+#define SET(key, value) log_set(m, TRAIN_METRIC_##key, value)
 
 /* Fills the record of the finished step for the log, the metrics and the event file. */
 static void fill_record(struct train *t, const struct engine_report *r, double lr)
@@ -143,7 +143,7 @@ static void fill_record(struct train *t, const struct engine_report *r, double l
         SET(critical_path_s, t->path_s);
 }
 
-static void put_json(const struct train *t, FILE *out)
+static void log_put_json(const struct train *t, FILE *out)
 {
     const struct train_record *m = &t->record;
     struct jout j = {.file = out};
@@ -194,13 +194,13 @@ int train_log_step(struct train *t, const struct engine_report *r, double lr, st
     fill_record(t, r, lr);
     train_metrics_step(t);
     if (t->log) {
-        put_json(t, t->log);
+        log_put_json(t, t->log);
         if (fflush(t->log) || ferror(t->log))
             return err_sys(err, "cannot write the log");
     }
     if (t->run->json || !t->log) {
         train_progress_clear(t);
-        put_json(t, t->run->lines);
+        log_put_json(t, t->run->lines);
     } else if (due || r->skipped || !isnan(t->eval_loss) || !t->progress || !t->run->brief) {
         train_progress_clear(t);
         put_line(t, t->run->lines, r, lr);

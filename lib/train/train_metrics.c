@@ -51,8 +51,8 @@ static double wall_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static void put(FILE *f, const struct train_metrics *m, const char *name, const char *type,
-                double value, const char *help)
+static void metrics_put(FILE *f, const struct train_metrics *m, const char *name,
+                        const char *type, double value, const char *help)
 {
     prom_head(f, PREFIX, name, type, help);
     fprintf(f, PREFIX "%s", name);
@@ -86,16 +86,17 @@ static void put_run(FILE *f, const struct train *t)
     prom_label(f, "{", "run", m->label);
     prom_label(f, ",", "strategy", plan_strategy_name(t->plan.strategy));
     fprintf(f, ",ranks=\"%d\"} 1\n", t->world->ranks);
-    put(f, m, "steps", "gauge", t->settings.steps, "Steps that the run is to do");
-    put(f, m, "last_write_timestamp_seconds", "gauge", wall_s(), "When this file was written");
+    metrics_put(f, m, "steps", "gauge", t->settings.steps, "Steps that the run is to do");
+    metrics_put(f, m, "last_write_timestamp_seconds", "gauge", wall_s(),
+                "When this file was written");
     if (t->plan.price.step_s > 0)
-        put(f, m, "predicted_step_seconds", "gauge", t->plan.price.step_s,
-            "Time of a step that the plan predicts");
+        metrics_put(f, m, "predicted_step_seconds", "gauge", t->plan.price.step_s,
+                    "Time of a step that the plan predicts");
     if (saved_s > 0) {
-        put(f, m, "last_checkpoint_step", "gauge", (double)t->saved,
-            "Step of the newest checkpoint");
-        put(f, m, "last_checkpoint_timestamp_seconds", "gauge", saved_s,
-            "When the newest checkpoint was written");
+        metrics_put(f, m, "last_checkpoint_step", "gauge", (double)t->saved,
+                    "Step of the newest checkpoint");
+        metrics_put(f, m, "last_checkpoint_timestamp_seconds", "gauge", saved_s,
+                    "When the newest checkpoint was written");
     }
 }
 
@@ -112,10 +113,10 @@ static int write_prom(const struct train *t, struct err *err)
     put_run(out.file, t);
     for (int i = 0; i < TRAIN_METRICS_COUNT; i++)
         if (r->ever[i])
-            put(out.file, m, train_metrics[i].prom, "gauge",
-                r->value[i] * train_metrics[i].scale, train_metrics[i].help);
+            metrics_put(out.file, m, train_metrics[i].prom, "gauge",
+                        r->value[i] * train_metrics[i].scale, train_metrics[i].help);
     for (int i = 0; i < TOTALS; i++)
-        put(out.file, m, totals[i].name, "counter", m->total[i], totals[i].help);
+        metrics_put(out.file, m, totals[i].name, "counter", m->total[i], totals[i].help);
     return io_commit(&out, err);
 }
 

@@ -42,7 +42,7 @@ struct picture {
 };
 
 /* The folder's name where the log is called log.jsonl, else the file's own. */
-static char *name_of(const char *path)
+static char *plot_name_of(const char *path)
 {
     char *whole = realpath(path, NULL), *base = whole ? strrchr(whole, '/') : NULL, *name;
 
@@ -69,7 +69,7 @@ static int read_run(struct run *r, const char *log, struct err *err)
     if (rc == 0 && r->log.steps == 0)
         rc = err_set(err, ERR_INPUT, "log '%s' has no step", path);
     if (rc == 0)
-        r->name = name_of(path);
+        r->name = plot_name_of(path);
     mem_free(path);
     return rc;
 }
@@ -104,7 +104,7 @@ static void measure_axis(struct picture *p)
     p->half = most >= SMOOTH_FROM ? most / SMOOTH_FROM : 0;
 }
 
-static double value_of(const struct plan_log *l, int panel, int step)
+static double plot_value_of(const struct plan_log *l, int panel, int step)
 {
     return panel == 0   ? l->v[PLAN_LOSS][step]
            : panel == 1 ? l->v[PLAN_TOKENS_PER_S][step]
@@ -119,15 +119,15 @@ static double mean_of(const struct plan_log *l, int panel, int i, int half)
     int count = 0;
 
     for (int k = i - half; k <= i + half; k++)
-        if (k >= 0 && k < l->steps && isfinite(value_of(l, panel, k))) {
-            sum += value_of(l, panel, k);
+        if (k >= 0 && k < l->steps && isfinite(plot_value_of(l, panel, k))) {
+            sum += plot_value_of(l, panel, k);
             count++;
         }
-    return isfinite(value_of(l, panel, i)) ? sum / count : NAN;
+    return isfinite(plot_value_of(l, panel, i)) ? sum / count : NAN;
 }
 
 /* Every step, and one mean a pixel, at the middle of its steps. */
-static void add_lines(struct picture *p, int run, int panel, const char *name)
+static void train_plot_add_lines(struct picture *p, int run, int panel, const char *name)
 {
     const struct plan_log *l = &p->run[run].log;
     const double *x = l->v[PLAN_STEP];
@@ -135,7 +135,7 @@ static void add_lines(struct picture *p, int run, int panel, const char *name)
 
     svg_figure_line(&p->figure, name, style);
     for (int i = 0; i < l->steps; i++)
-        svg_figure_point(&p->figure, x[i], value_of(l, panel, i), NULL);
+        svg_figure_point(&p->figure, x[i], plot_value_of(l, panel, i), NULL);
     if (!p->half)
         return;
     style.faint = 0;
@@ -197,7 +197,7 @@ static void add_panel(struct picture *p, int panel)
             snprintf(name + n, sizeof name - (size_t)n, ", %d skipped", r->skipped);
         skipped |= r->skipped;
         validated |= r->validated;
-        add_lines(p, i, panel, name);
+        train_plot_add_lines(p, i, panel, name);
         if (panel == 0)
             add_marks(p, i, name);
     }

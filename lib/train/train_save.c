@@ -117,7 +117,7 @@ static int take_entry(const struct train_saver *s, int rank, char **entry, struc
     return rc;
 }
 
-static int place_of(const struct train_saver *s, int rank)
+static int save_place_of(const struct train_saver *s, int rank)
 {
     const struct groups *g = &s->train->world->groups;
 
@@ -125,9 +125,9 @@ static int place_of(const struct train_saver *s, int rank)
 }
 
 /* The entry of a rank in a local checkpoint; "": that rank has failed. */
-static char *entry_of(const struct train_saver *s, int rank)
+static char *save_entry_of(const struct train_saver *s, int rank)
 {
-    return s->entries + s->entry_at[place_of(s, rank)];
+    return s->entries + s->entry_at[save_place_of(s, rank)];
 }
 
 /* Writes the manifest of all ranks' parts, and with what a checkpoint in the run's folder
@@ -140,7 +140,7 @@ static int write_manifest(struct train_saver *s, struct err *err)
 
     for (int r = 0; rc == 0 && r < ranks; r++)
         if (s->local)
-            entry[r] = mem_dup(entry_of(s, r));
+            entry[r] = mem_dup(save_entry_of(s, r));
         else
             rc = take_entry(s, r, &entry[r], err);
     if (rc == 0 && !s->local)
@@ -185,10 +185,10 @@ static int exchange_host(struct train_saver *s, enum tag tag, int *rc, struct er
 
     for (int m = first; m < (first ? w->node_ranks : 1); m++) {
         int peer = groups_rank(&w->groups, host, m), of = first ? peer : w->rank;
-        const int64_t *at = &s->entry_at[place_of(s, of)];
-        p[n++] = tag == TAG_FOLDER
-                     ? (struct world_parcel){peer, !first, tag, rc, sizeof *rc}
-                     : (struct world_parcel){peer, first, tag, entry_of(s, of), at[1] - at[0]};
+        const int64_t *at = &s->entry_at[save_place_of(s, of)];
+        p[n++] = tag == TAG_FOLDER ? (struct world_parcel){peer, !first, tag, rc, sizeof *rc}
+                                   : (struct world_parcel){peer, first, tag,
+                                                           save_entry_of(s, of), at[1] - at[0]};
     }
     int failed = world_transfer(&s->local->peers, p, n, NULL, NULL, err);
     mem_free(p);
@@ -220,7 +220,7 @@ static int publish_local(struct train_saver *s, struct err *err)
     if (exchange_hosts(s, err))
         return -1;
     for (int r = 0; r < s->train->world->ranks; r++)
-        if (!entry_of(s, r)[0])
+        if (!save_entry_of(s, r)[0])
             return 0;
     return io_end(&s->dir, write_manifest(s, err), err);
 }
@@ -231,20 +231,20 @@ static int write_local(struct train_saver *s, int rc, struct err *err)
     const struct train_images *f = &s->files;
     int rank = s->train->world->rank, first = s->train->world->node_rank == 0,
         has = first ? rc : 0;
-    int64_t *at = &s->entry_at[place_of(s, rank)];
+    int64_t *at = &s->entry_at[save_place_of(s, rank)];
     char *entry = NULL;
 
     if (first && rc == 0) /* to remove a step takes a while */
         has = rc = err_any(train_local_prune(s->train, err) ||
                            io_dir_create(&s->dir, s->path, IO_MAKE_WAY, err));
-    memset(entry_of(s, rank), 0, (size_t)(at[1] - at[0]));
+    memset(save_entry_of(s, rank), 0, (size_t)(at[1] - at[0]));
     if (world_transfer(&s->local->peers, f->parcel, f->parcels, hold, s, err) ||
         exchange_host(s, TAG_FOLDER, &has, err))
         return -1;
     if (rc == 0 && has == 0)
         rc = write_shard(s, &entry, err);
     if (entry)
-        snprintf(entry_of(s, rank), (size_t)(at[1] - at[0]), "%s", rc ? "" : entry);
+        snprintf(save_entry_of(s, rank), (size_t)(at[1] - at[0]), "%s", rc ? "" : entry);
     mem_free(entry);
     if (exchange_host(s, TAG_ENTRY, NULL, err) || (first && publish_local(s, err)))
         return -1;

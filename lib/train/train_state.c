@@ -89,7 +89,7 @@ static int find_numbers(struct start *s, struct err *err)
 }
 
 /* Opens the weights as one rank alone can; a local checkpoint is open. */
-static int open_weights(struct start *s, struct err *err)
+static int state_open_weights(struct start *s, struct err *err)
 {
     const char *dir = s->train->start;
 
@@ -126,7 +126,7 @@ static int check_weights(struct start *s, struct err *err)
     return weights_identity(&s->weights, s->hash, err);
 }
 
-static int carry_named(struct start *s, struct err *err)
+static int state_carry_named(struct start *s, struct err *err)
 {
     struct train *t = s->train;
     const char *named = t->run->tokenizer;
@@ -235,13 +235,13 @@ static int take_carry(struct start *s, struct err *err)
 }
 
 /* Loads what lies in t->start.  1: the checkpoint is damaged; -1: another error. */
-static int load(struct start *s, struct err *err)
+static int state_load(struct start *s, struct err *err)
 {
     static const struct {
         int (*run)(struct start *s, struct err *err);
         int damage; /* an error may be the checkpoint's, not of what this run wants of it */
-    } parts[] = {{open_weights, 1}, {check_weights, 0}, {take_carry, 1},
-                 {carry_named, 0},  {check_same, 0},    {load_states, 1}};
+    } parts[] = {{state_open_weights, 1}, {check_weights, 0}, {take_carry, 1},
+                 {state_carry_named, 0},  {check_same, 0},    {load_states, 1}};
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof parts / sizeof *parts; i++)
@@ -308,7 +308,7 @@ static int load_local(struct start *s, int64_t newest, struct err *err)
             train_folder_name(l->candidate[i].step, name);
             mem_free(t->start);
             t->start = io_join(l->base, name);
-            if ((rc = load(s, err)) == 1)
+            if ((rc = state_load(s, err)) == 1)
                 rc = forget_damaged(s, name, err);
         }
         if (rc < 0 && err->code == ERR_PEER)
@@ -355,7 +355,7 @@ static int load_own(struct start *s, struct err *err)
             first = *err;
         mem_free(t->start);
         t->start = train_folder_path(t, own.step[tried]);
-        rc = load(s, err);
+        rc = state_load(s, err);
     }
     if (rc == 1 && tried > 1)
         *err = first;
@@ -393,11 +393,11 @@ static int load_start(struct start *s, struct err *err)
     s->resume = given && given == t->run->resume;
     if (given) {
         t->start = run_folder_checkpoint(given);
-        return load(s, err) ? -1 : 0;
+        return state_load(s, err) ? -1 : 0;
     }
     if (t->run->dry)
         return 0;
-    if (world_agree(t->world, carry_named(s, err), err) ||
+    if (world_agree(t->world, state_carry_named(s, err), err) ||
         dtype_parse(t->plan.model.dtype, &t->stored, err))
         return -1;
     return load_engines(s, err);

@@ -43,7 +43,7 @@ static void print_change(const struct train *t, char *text, size_t space)
 }
 
 /* The data of a step are those after as many steps of this size, whatever size they had. */
-static void note_batch(const struct train *t)
+static void summary_note_batch(const struct train *t)
 {
     int64_t each = plan_sequences(&t->plan.settings, t->plan.groups.ranks);
 
@@ -62,7 +62,7 @@ void train_summary_resumed(const struct train *t)
         train_print(t, "starts a new run: no checkpoint in '%s'", t->run->out);
     if (!t->resumed || (double)t->step >= t->settings.steps)
         return;
-    note_batch(t);
+    summary_note_batch(t);
     print_change(t, change, sizeof change);
     if (t->lost)
         snprintf(lost, sizeof lost, "; %" PRId64 " step%s lost", t->lost,
@@ -145,8 +145,8 @@ static struct need need_of(const struct train *t)
 }
 
 /* The system promises memory that it does not have: the ranks of a host are added up. */
-static int check_host(struct train *t, const struct need *mine, int64_t available,
-                      struct err *err)
+static int summary_check_host(struct train *t, const struct need *mine, int64_t available,
+                              struct err *err)
 {
     struct world *w = t->world;
     struct need *all = mem_new((size_t)w->node_ranks, sizeof *all);
@@ -167,7 +167,7 @@ static int check_host(struct train *t, const struct need *mine, int64_t availabl
 }
 
 /* The rank that needs most. */
-static int find_largest(struct train *t, struct need *most, struct err *err)
+static int summary_find_largest(struct train *t, struct need *most, struct err *err)
 {
     int ranks = t->world->ranks;
     struct need *all = mem_new((size_t)ranks, sizeof *all);
@@ -185,7 +185,8 @@ static int64_t step_tokens(const struct plan *p)
     return plan_sequences(&p->settings, p->groups.ranks) * p->seq;
 }
 
-static void print_json(const struct train *t, const struct need *most, const char *strategy)
+static void summary_print_json(const struct train *t, const struct need *most,
+                               const char *strategy)
 {
     struct jout j = {.file = t->run->lines};
 
@@ -206,7 +207,8 @@ static void print_json(const struct train *t, const struct need *most, const cha
     jout_close(&j, '}');
 }
 
-static void print_text(const struct train *t, const struct need *most, const char *strategy)
+static void summary_print_text(const struct train *t, const struct need *most,
+                               const char *strategy)
 {
     const struct plan *p = &t->plan;
     const struct train_settings *s = &t->settings;
@@ -259,10 +261,11 @@ int train_summary_dry(struct train *t, struct err *err)
 {
     struct need need = need_of(t);
 
-    if (check_host(t, &need, t->available, err) || find_largest(t, &need, err))
+    if (summary_check_host(t, &need, t->available, err) || summary_find_largest(t, &need, err))
         return -1;
     if (t->world->rank)
         return 0;
-    (t->run->json ? print_json : print_text)(t, &need, plan_strategy_name(t->plan.strategy));
+    (t->run->json ? summary_print_json
+                  : summary_print_text)(t, &need, plan_strategy_name(t->plan.strategy));
     return 0;
 }

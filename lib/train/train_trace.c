@@ -103,7 +103,7 @@ static int waited_for(const struct train_trace *t, const struct train_trace_rank
     return last;
 }
 
-static void add_bars(const struct train_trace *t, struct train_trace_rank *r)
+static void trace_add_bars(const struct train_trace *t, struct train_trace_rank *r)
 {
     r->bar = mem_new(4 * (size_t)t->rows->rows + 1, sizeof *r->bar);
     for (int i = 0; i < 2 * t->rows->rows; i++) {
@@ -132,7 +132,7 @@ void train_trace_init(struct train_trace *t, const struct plan *plan, const stru
         r->host = hosts[i];
         r->time = mem_new(2 * (size_t)rows->rows, sizeof *r->time);
         read_times(r, texts[i]);
-        add_bars(t, r);
+        trace_add_bars(t, r);
         step_path_init(&r->path, rows, r->time, 0, r->step_s);
         if (r->step_s > t->rank[t->slowest].step_s)
             t->slowest = i;

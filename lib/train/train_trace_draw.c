@@ -62,7 +62,8 @@ static void add_rank(struct svg_timeline *pic, const struct picture *p, int rank
     }
 }
 
-static void tip_of(const void *of, const struct svg_bar *bar, char *text, size_t space)
+static void trace_draw_tip_of(const void *of, const struct svg_bar *bar, char *text,
+                              size_t space)
 {
     const struct picture *p = of;
     const struct train_trace *t = p->trace;
@@ -96,7 +97,8 @@ static void tip_of(const void *of, const struct svg_bar *bar, char *text, size_t
 }
 
 /* On the step, its path, the predicted step, and the ranks that are drawn. */
-static void put_note(const struct train_trace *t, int drawn, char *text, size_t space)
+static void trace_draw_put_note(const struct train_trace *t, int drawn, char *text,
+                                size_t space)
 {
     const struct train_trace_rank *r = &t->rank[t->slowest];
     const struct plan_timeline *p = t->predicted;
@@ -139,14 +141,14 @@ int train_trace_draw(const struct train_trace *t, FILE *out, struct err *err)
                                    "the time of each rank is 0 at the start of its own step",
                                .row = row,
                                .rows = p.top + count,
-                               .tip = tip_of,
+                               .tip = trace_draw_tip_of,
                                .tip_of = &p};
 
     groups_print(&t->plan->groups, shape, sizeof shape);
     snprintf(pic.title, sizeof pic.title, "step %" PRId64 ", %s on %s: %s", t->step,
              plan_strategy_name(t->plan->strategy), shape,
              units_time(&u, t->rank[t->slowest].step_s));
-    put_note(t, count, pic.note, sizeof pic.note);
+    trace_draw_put_note(t, count, pic.note, sizeof pic.note);
     if (t->predicted) {
         row[0] = (struct svg_row){.name = "predicted", .note = {"every rank"}};
         snprintf(row[0].note[1], sizeof row[0].note[1], "%s",

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-static int fail_expected(struct jin *j, const char *expected)
+static int json_in_fail_expected(struct jin *j, const char *expected)
 {
     j->wrong = expected;
     return -1;
@@ -37,7 +37,7 @@ int jin_take(struct jin *j, char c)
     }
     while (*s && (*s)[1] != c)
         s++;
-    return fail_expected(j, *s ? *s : "another character");
+    return json_in_fail_expected(j, *s ? *s : "another character");
 }
 
 int jin_item(struct jin *j, char close, int *count)
@@ -49,14 +49,14 @@ int jin_item(struct jin *j, char close, int *count)
         return 0;
     }
     if (*count > 0 && next != ',')
-        return fail_expected(j, close == '}' ? "',' or '}'" : "',' or ']'");
+        return json_in_fail_expected(j, close == '}' ? "',' or '}'" : "',' or ']'");
     if (*count > 0)
         j->at++;
     ++*count;
     return 1;
 }
 
-static void append(struct jin *j, const char *bytes, int n)
+static void json_in_append(struct jin *j, const char *bytes, int n)
 {
     j->word = mem_grow(j->word, &j->word_space, (size_t)(j->word_bytes + n), 1);
     memcpy(j->word + j->word_bytes, bytes, (size_t)n);
@@ -73,14 +73,14 @@ static int read_hex(struct jin *j, uint32_t *out)
         int c = peek(j);
         const char *d = c > 0 ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
         if (!d)
-            return fail_expected(j, "a hexadecimal digit");
+            return json_in_fail_expected(j, "a hexadecimal digit");
         v = v << 4 | (uint32_t)(d - digits);
     }
     *out = v;
     return 0;
 }
 
-static void put_code(struct jin *j, uint32_t v)
+static void json_in_put_code(struct jin *j, uint32_t v)
 {
     char b[4];
     int n = v < 0x80 ? 1 : v < 0x800 ? 2 : v < 0x10000 ? 3 : 4;
@@ -89,7 +89,7 @@ static void put_code(struct jin *j, uint32_t v)
     for (int i = n - 1; i > 0; i--, v >>= 6)
         b[i] = (char)(0x80 | (v & 0x3f));
     b[0] = (char)(lead[n] | v);
-    append(j, b, n);
+    json_in_append(j, b, n);
 }
 
 /* Reads the digits after "\u": a code point, or the two halves of one. */
@@ -101,17 +101,17 @@ static int escaped_code(struct jin *j)
         return -1;
     if (v >= 0xd800 && v < 0xdc00) {
         if (peek(j) != '\\' || j->at + 1 >= j->bytes || j->text[j->at + 1] != 'u')
-            return fail_expected(j, "the second half of a character");
+            return json_in_fail_expected(j, "the second half of a character");
         j->at += 2;
         if (read_hex(j, &low))
             return -1;
         if (low < 0xdc00 || low > 0xdfff)
-            return fail_expected(j, "the second half of a character");
+            return json_in_fail_expected(j, "the second half of a character");
         v = 0x10000 + ((v - 0xd800) << 10) + (low - 0xdc00);
     } else if (v >= 0xdc00 && v <= 0xdfff) {
-        return fail_expected(j, "the first half of a character");
+        return json_in_fail_expected(j, "the first half of a character");
     }
-    put_code(j, v);
+    json_in_put_code(j, v);
     return 0;
 }
 
@@ -126,9 +126,9 @@ static int read_escape(struct jin *j)
         return escaped_code(j);
     }
     if (!f)
-        return fail_expected(j, "an escape");
+        return json_in_fail_expected(j, "an escape");
     j->at++;
-    append(j, &to[f - from], 1);
+    json_in_append(j, &to[f - from], 1);
     return 0;
 }
 
@@ -141,10 +141,10 @@ static int read_character(struct jin *j)
     memcpy(next, j->text + j->at, (size_t)(left < 4 ? left : 4));
     int n = utf8_next(next, NULL);
     if ((unsigned char)next[0] < 0x20)
-        return fail_expected(j, "no control character");
+        return json_in_fail_expected(j, "no control character");
     if (n == 0)
-        return fail_expected(j, "UTF-8");
-    append(j, next, n);
+        return json_in_fail_expected(j, "UTF-8");
+    json_in_append(j, next, n);
     j->at += n;
     return 0;
 }
@@ -164,15 +164,15 @@ static int plain_run(const struct jin *j)
 int jin_text(struct jin *j)
 {
     if (jin_next(j) != '"')
-        return fail_expected(j, "a text");
+        return json_in_fail_expected(j, "a text");
     j->at++;
     j->word_bytes = 0;
     for (int c; (c = peek(j)) != '"';) {
         if (c < 0)
-            return fail_expected(j, "'\"'");
+            return json_in_fail_expected(j, "'\"'");
         int plain = plain_run(j);
         if (plain) {
-            append(j, j->text + j->at, plain);
+            json_in_append(j, j->text + j->at, plain);
             j->at += plain;
             continue;
         }
@@ -181,7 +181,7 @@ int jin_text(struct jin *j)
             return -1;
     }
     j->at++;
-    append(j, "", 1);
+    json_in_append(j, "", 1);
     j->word_bytes--;
     return 0;
 }
@@ -194,13 +194,13 @@ int jin_whole(struct jin *j, int64_t *out)
     for (at = j->at; at < j->bytes && j->text[at] >= '0' && j->text[at] <= '9'; at++) {
         if (__builtin_mul_overflow(v, 10, &v) ||
             __builtin_add_overflow(v, j->text[at] - '0', &v))
-            return fail_expected(j, "a whole number below 2^63");
+            return json_in_fail_expected(j, "a whole number below 2^63");
         digits++;
     }
     char behind = (char)(at < j->bytes ? j->text[at] : 0);
     if (digits == 0 || (digits > 1 && first == '0') || behind == '.' || behind == 'e' ||
         behind == 'E')
-        return fail_expected(j, "a whole number, 0 or above");
+        return json_in_fail_expected(j, "a whole number, 0 or above");
     j->at = at;
     *out = v;
     return 0;
@@ -235,7 +235,7 @@ static int skip_number(struct jin *j)
     if (!bad)
         return 0;
     j->at = from;
-    return fail_expected(j, "a value");
+    return json_in_fail_expected(j, "a value");
 }
 
 /* A number, true, false or null; or what Python writes of numbers that JSON lacks. */
@@ -260,7 +260,7 @@ static int skip_value(struct jin *j, int depth)
     int n = 0, more;
 
     if (depth > JIN_DEPTH_MAX)
-        return fail_expected(j, "less depth");
+        return json_in_fail_expected(j, "less depth");
     if (open == '"')
         return jin_text(j);
     if (open != '{' && open != '[')
@@ -280,7 +280,7 @@ int jin_skip(struct jin *j)
 int jin_end(struct jin *j)
 {
     jin_next(j);
-    return j->at == j->bytes ? 0 : fail_expected(j, "nothing more");
+    return j->at == j->bytes ? 0 : json_in_fail_expected(j, "nothing more");
 }
 
 void jin_release(struct jin *j)

@@ -44,8 +44,8 @@ static char *list_keys(const struct record *f, char *at, const char *end)
     return at;
 }
 
-static int read_number(const struct record *f, const struct tree *t, const struct tree_node *n,
-                       void *at, int i, struct err *err)
+static int record_read_number(const struct record *f, const struct tree *t,
+                              const struct tree_node *n, void *at, int i, struct err *err)
 {
     int64_t whole = 0;
 
@@ -60,8 +60,8 @@ static int read_number(const struct record *f, const struct tree *t, const struc
     return 0;
 }
 
-static int read_numbers(const struct record *f, const struct tree *t, const struct tree_node *n,
-                        char *from, struct err *err)
+static int record_read_numbers(const struct record *f, const struct tree *t,
+                               const struct tree_node *n, char *from, struct err *err)
 {
     int most = f->numbers * f->each, i = 0;
 
@@ -71,7 +71,7 @@ static int read_numbers(const struct record *f, const struct tree *t, const stru
         return tree_fail(t, n, NULL, err, "has %d numbers, expected a multiple of %d", n->items,
                          f->each);
     for (const struct tree_node *c = n->child; c; c = c->next)
-        if (read_number(f, t, c, from + f->at, i++, err))
+        if (record_read_number(f, t, c, from + f->at, i++, err))
             return -1;
     i /= f->each;
     if (f->count_at)
@@ -93,8 +93,8 @@ static int read_bool(const struct tree *t, const struct tree_node *n, int *at, s
                : tree_fail(t, n, NULL, err, "is '%s', expected yes or no", text);
 }
 
-static int read_word(const struct record *f, const struct tree *t, const struct tree_node *n,
-                     void *at, struct err *err)
+static int record_read_word(const struct record *f, const struct tree *t,
+                            const struct tree_node *n, void *at, struct err *err)
 {
     const char *text = NULL;
     struct err why;
@@ -104,8 +104,8 @@ static int read_word(const struct record *f, const struct tree *t, const struct 
     return f->parse(text, at, &why) ? tree_fail(t, n, NULL, err, "is %s", why.text) : 0;
 }
 
-static int read_text(const struct record *f, const struct tree *t, const struct tree_node *n,
-                     char *at, struct err *err)
+static int record_read_text(const struct record *f, const struct tree *t,
+                            const struct tree_node *n, char *at, struct err *err)
 {
     if (f->lo > 0 || !n->text || n->text[0])
         return tree_word(t, n, at, f->space, err);
@@ -123,12 +123,12 @@ static int read_field(const struct record *f, const struct tree *t, const struct
     if (f->read)
         return f->read(f, t, n, at, err);
     if (f->parse)
-        return read_word(f, t, n, at, err);
+        return record_read_word(f, t, n, at, err);
     switch (f->type) {
     case RECORD_BOOL:
         return read_bool(t, n, at, err);
     case RECORD_TEXT:
-        return read_text(f, t, n, at, err);
+        return record_read_text(f, t, n, at, err);
     case RECORD_CHOICE:
         while (f->words[words])
             words++;
@@ -136,7 +136,8 @@ static int read_field(const struct record *f, const struct tree *t, const struct
     case RECORD_OBJECT:
         return record_read(t, n, f->of, "", at, err);
     default:
-        return f->each ? read_numbers(f, t, n, out, err) : read_number(f, t, n, at, 0, err);
+        return f->each ? record_read_numbers(f, t, n, out, err)
+                       : record_read_number(f, t, n, at, 0, err);
     }
 }
 

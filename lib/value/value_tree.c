@@ -62,7 +62,7 @@ int tree_count(const struct tree_node *n, enum tree_kind kind)
     return n && n->kind == kind ? n->items : 0;
 }
 
-static int by_key(const void *key, const void *member)
+static int tree_by_key(const void *key, const void *member)
 {
     return strcmp(key, (*(struct tree_node *const *)member)->key);
 }
@@ -73,7 +73,7 @@ const struct tree_node *tree_find(const struct tree_node *n, const char *key)
 
     if (c && n->sorted) {
         struct tree_node **found =
-            bsearch(key, n->sorted, (size_t)n->items, sizeof *n->sorted, by_key);
+            bsearch(key, n->sorted, (size_t)n->items, sizeof *n->sorted, tree_by_key);
         return found ? *found : NULL;
     }
     while (c && strcmp(c->key, key))
@@ -360,7 +360,8 @@ int tree_word(const struct tree *t, const struct tree_node *n, char *out, size_t
 }
 
 /* NULL, and err is set, where it cannot be a number. */
-static const char *number_of(const struct tree *t, const struct tree_node *n, struct err *err)
+static const char *tree_number_of(const struct tree *t, const struct tree_node *n,
+                                  struct err *err)
 {
     if (n->kind != TREE_SCALAR)
         fail_kind(t, n, t->json ? "number" : "single value", err);
@@ -374,7 +375,7 @@ static const char *number_of(const struct tree *t, const struct tree_node *n, st
 int tree_i64(const struct tree *t, const struct tree_node *n, int64_t lo, int64_t hi,
              int64_t *out, struct err *err)
 {
-    const char *text = n ? number_of(t, n, err) : NULL;
+    const char *text = n ? tree_number_of(t, n, err) : NULL;
     struct err why;
 
     if (!text)
@@ -397,7 +398,7 @@ int tree_int(const struct tree *t, const struct tree_node *n, int lo, int hi, in
 int tree_f64(const struct tree *t, const struct tree_node *n, double lo, double hi, double *out,
              struct err *err)
 {
-    const char *text = n ? number_of(t, n, err) : NULL;
+    const char *text = n ? tree_number_of(t, n, err) : NULL;
     struct err why;
 
     if (!text)

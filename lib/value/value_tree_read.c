@@ -24,7 +24,7 @@ struct tree_part {
 };
 
 /* Zeroed, for `align` bytes; each part of the memory is twice as large as the one before. */
-static void *take(struct tree *t, size_t bytes, size_t align)
+static void *tree_read_take(struct tree *t, size_t bytes, size_t align)
 {
     struct tree_part *p = t->parts;
     size_t at = p ? (p->used + align - 1) / align * align : 0;
@@ -43,7 +43,7 @@ static void *take(struct tree *t, size_t bytes, size_t align)
 
 static const char *keep_text(struct tree *t, const char *text, size_t bytes)
 {
-    return memcpy(take(t, bytes + 1, 1), text, bytes);
+    return memcpy(tree_read_take(t, bytes + 1, 1), text, bytes);
 }
 
 void tree_release(struct tree *t)
@@ -69,9 +69,10 @@ struct parse {
     struct err *err;
 };
 
-static struct tree_node *add_node(struct parse *p, enum tree_kind kind, int line)
+static struct tree_node *tree_read_add_node(struct parse *p, enum tree_kind kind, int line)
 {
-    struct tree_node *n = take(p->t, sizeof *n, _Alignof(struct tree_node)), *up = p->open;
+    struct tree_node *n = tree_read_take(p->t, sizeof *n, _Alignof(struct tree_node)),
+                     *up = p->open;
 
     *n = (struct tree_node){
         .kind = kind, .line = p->key ? p->key_line : line, .key = p->key, .parent = up};
@@ -97,7 +98,8 @@ static const char *copy_text(struct parse *p, const yaml_event_t *e)
 /* At the value that follows, which has no node yet. */
 static int fail_next(struct parse *p, int line, const char *what)
 {
-    const struct tree_node *n = p->open || p->key ? add_node(p, TREE_SCALAR, line) : NULL;
+    const struct tree_node *n =
+        p->open || p->key ? tree_read_add_node(p, TREE_SCALAR, line) : NULL;
 
     return n ? tree_fail(p->t, n, NULL, p->err, "%s", what)
              : err_at(p->err, p->t->name, line, NULL, "%s", what);
@@ -118,7 +120,7 @@ static int on_scalar(struct parse *p, const yaml_event_t *e, int line)
         p->key_line = line;
         return 0;
     }
-    add_node(p, TREE_SCALAR, line)->text = copy_text(p, e);
+    tree_read_add_node(p, TREE_SCALAR, line)->text = copy_text(p, e);
     return 0;
 }
 
@@ -130,7 +132,7 @@ static int on_open(struct parse *p, enum tree_kind kind, int line)
     if (p->depth++ == TREE_DEPTH_MAX)
         return err_at(p->err, p->t->name, line, NULL, "is nested deeper than %d, expected less",
                       TREE_DEPTH_MAX);
-    p->open = add_node(p, kind, line);
+    p->open = tree_read_add_node(p, kind, line);
     return 0;
 }
 
@@ -252,7 +254,7 @@ static int line_at(struct json *j)
     return j->line;
 }
 
-static int fail_expected(struct json *j, const char *expected)
+static int tree_read_fail_expected(struct json *j, const char *expected)
 {
     j->in.wrong = expected;
     return -1;
@@ -264,21 +266,21 @@ static const char *keep_word(struct json *j)
 }
 
 /* *zero: it has a 0 byte. */
-static int read_word(struct json *j, int *zero)
+static int tree_read_word(struct json *j, int *zero)
 {
     if (jin_text(&j->in))
         return -1;
     *zero = (int64_t)strlen(j->in.word) != j->in.word_bytes;
-    return *zero && !j->loose ? fail_expected(j, "a text without a 0 byte") : 0;
+    return *zero && !j->loose ? tree_read_fail_expected(j, "a text without a 0 byte") : 0;
 }
 
-static int read_text(struct json *j, int line)
+static int tree_read_text(struct json *j, int line)
 {
     int zero = 0;
 
-    if (read_word(j, &zero))
+    if (tree_read_word(j, &zero))
         return -1;
-    struct tree_node *v = add_node(&j->p, zero ? TREE_ODD : TREE_SCALAR, line);
+    struct tree_node *v = tree_read_add_node(&j->p, zero ? TREE_ODD : TREE_SCALAR, line);
     v->quoted = 1;
     v->text = keep_word(j);
     v->items = (int)j->in.word_bytes;
@@ -292,7 +294,7 @@ static int read_bare(struct json *j, int line)
 
     if (jin_skip(&j->in))
         return -1;
-    struct tree_node *v = add_node(&j->p, TREE_SCALAR, line);
+    struct tree_node *v = tree_read_add_node(&j->p, TREE_SCALAR, line);
     v->text = keep_text(j->p.t, j->in.text + from, (size_t)(j->in.at - from));
     int named = strchr("NI", *v->text) || v->text[1] == 'I'; /* NaN, Infinity, -Infinity */
     if (strcmp(v->text, "null") == 0) {
@@ -301,7 +303,7 @@ static int read_bare(struct json *j, int line)
         v->kind = named || isinf(strtod(v->text, NULL)) ? TREE_ODD : TREE_SCALAR;
     } else if (named) {
         j->in.at = from;
-        return fail_expected(j, "a value");
+        return tree_read_fail_expected(j, "a value");
     }
     return 0;
 }
@@ -314,7 +316,7 @@ static void set_twice(struct tree_node *n)
     n->items = n->quoted = 0;
 }
 
-static int by_key(const void *a, const void *b)
+static int tree_read_by_key(const void *a, const void *b)
 {
     const struct tree_node *x = *(struct tree_node *const *)a;
     const struct tree_node *y = *(struct tree_node *const *)b;
@@ -327,11 +329,11 @@ static int by_key(const void *a, const void *b)
 static void sort_members(struct tree *t, struct tree_node *n)
 {
     size_t items = (size_t)n->items, i = 0;
-    struct tree_node **member = take(t, items * sizeof *member, sizeof *member);
+    struct tree_node **member = tree_read_take(t, items * sizeof *member, sizeof *member);
 
     for (struct tree_node *c = n->child; c; c = c->next)
         member[i++] = c;
-    qsort(member, items, sizeof *member, by_key);
+    qsort(member, items, sizeof *member, tree_read_by_key);
     for (i = 1; i < items; i++)
         if (strcmp(member[i - 1]->key, member[i]->key) == 0) {
             set_twice(member[i - 1]);
@@ -349,7 +351,7 @@ static int read_member(struct json *j)
 
     jin_next(&j->in);
     j->p.key_line = line_at(j);
-    if (read_word(j, &zero))
+    if (tree_read_word(j, &zero))
         return -1;
     j->p.key = zero ? NULL : keep_word(j);
     if (jin_take(&j->in, ':'))
@@ -363,14 +365,14 @@ static int read_json(struct json *j)
     int line = line_at(j), count = 0, more = 0;
 
     if (open == '"')
-        return read_text(j, line);
+        return tree_read_text(j, line);
     if (open != '{' && open != '[')
         return read_bare(j, line);
     if (j->p.depth == (j->loose ? JIN_DEPTH_MAX : TREE_DEPTH_MAX))
-        return fail_expected(j, "less depth");
+        return tree_read_fail_expected(j, "less depth");
     j->in.at++;
     j->p.depth++;
-    struct tree_node *n = add_node(&j->p, open == '{' ? TREE_MAP : TREE_LIST, line);
+    struct tree_node *n = tree_read_add_node(&j->p, open == '{' ? TREE_MAP : TREE_LIST, line);
     while ((more = jin_item(&j->in, close, &count)) > 0) {
         j->p.open = n;
         if (open == '{' ? read_member(j) : read_json(j))
@@ -383,7 +385,8 @@ static int read_json(struct json *j)
     return more;
 }
 
-static int parse_json(struct tree *t, const char *name, struct json j, struct err *err)
+static int tree_read_parse_json(struct tree *t, const char *name, struct json j,
+                                struct err *err)
 {
     struct tree new = {.name = mem_dup(name), .json = 1};
 
@@ -404,14 +407,14 @@ static int parse_json(struct tree *t, const char *name, struct json j, struct er
 int tree_parse_json(struct tree *t, const char *name, int line, const char *text, int64_t bytes,
                     struct err *err)
 {
-    return parse_json(t, name,
-                      (struct json){.in = {.text = text, .bytes = bytes}, .line = line}, err);
+    return tree_read_parse_json(
+        t, name, (struct json){.in = {.text = text, .bytes = bytes}, .line = line}, err);
 }
 
 int tree_parse_loose(struct tree *t, const char *name, int line, const char *text,
                      int64_t bytes, struct err *err)
 {
-    return parse_json(
+    return tree_read_parse_json(
         t, name, (struct json){.in = {.text = text, .bytes = bytes}, .line = line, .loose = 1},
         err);
 }

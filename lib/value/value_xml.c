@@ -61,8 +61,9 @@ struct parse {
     struct err *err;
 };
 
-static void fail(struct parse *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void fail(struct parse *p, const char *fmt, ...)
+static void value_xml_fail(struct parse *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void value_xml_fail(struct parse *p, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
@@ -83,16 +84,16 @@ static void on_start(void *ctx, const char *name, const char **attr)
     if (p->failed)
         return;
     if (p->x->nodes == XML_NODES_MAX) {
-        fail(p, "has more than %d elements", XML_NODES_MAX);
+        value_xml_fail(p, "has more than %d elements", XML_NODES_MAX);
         return;
     }
     if (p->depth++ == XML_DEPTH_MAX) {
-        fail(p, "has elements nested deeper than %d", XML_DEPTH_MAX);
+        value_xml_fail(p, "has elements nested deeper than %d", XML_DEPTH_MAX);
         return;
     }
     if (attrs > XML_ATTRS_MAX) {
-        fail(p, "has %d attributes in <%.64s>, expected %d at most", attrs, name,
-             XML_ATTRS_MAX);
+        value_xml_fail(p, "has %d attributes in <%.64s>, expected %d at most", attrs, name,
+                       XML_ATTRS_MAX);
         return;
     }
     struct xml_node *n = xml_add(p->x, p->open, name);
@@ -138,7 +139,7 @@ static void on_doctype(void *ctx, const char *name, const char *system, const ch
     (void)system;
     (void)public;
     if (declares)
-        fail(ctx, "declares entities or elements of its own, expected none");
+        value_xml_fail(ctx, "declares entities or elements of its own, expected none");
 }
 
 /* Skips the text before a document type or the first element: a declaration, comments. */
@@ -171,7 +172,7 @@ static void blank_doctype(char *text)
         *at = *at == '\n' ? '\n' : ' ';
 }
 
-static int parse_text(struct parse *p, char *text, int bytes)
+static int xml_parse_text(struct parse *p, char *text, int bytes)
 {
     blank_doctype(text);
     XML_SetUserData(p->parser, p);
@@ -206,7 +207,7 @@ int xml_take(struct xml *x, const char *name, char *text, int64_t bytes, struct 
                XML_BYTES_MAX);
     } else {
         p.parser = mem_have(XML_ParserCreate("UTF-8"), "a parser of XML");
-        rc = parse_text(&p, text, (int)bytes);
+        rc = xml_parse_text(&p, text, (int)bytes);
         XML_ParserFree(p.parser);
     }
     mem_free(text);

@@ -156,7 +156,7 @@ void yaml_drop(const cyaml_schema_value_t *schema, void *data)
 }
 
 /* Some other file: its beginning says more than a parser's complaint about it. */
-static int fail_format(const struct yaml *y, int line, const char *format, struct err *err)
+static int yaml_fail_format(const struct yaml *y, int line, const char *format, struct err *err)
 {
     const char *begin = y->text + strspn(y->text, " \t\r\n");
     size_t n = strcspn(begin, "\r\n");
@@ -175,7 +175,7 @@ int yaml_format(const struct yaml *y, const char *format, struct err *err)
                                                    "is '%.60s', expected '%s'", n->text, format)
                                        : 0;
     if (y->tree.root || (y->bytes && !memmem(y->text, (size_t)y->bytes, "format:", 7)))
-        return fail_format(y, y->tree.root ? y->tree.root->line : 1, format, err);
+        return yaml_fail_format(y, y->tree.root ? y->tree.root->line : 1, format, err);
     *err = y->why;
     return -1;
 }
@@ -183,7 +183,7 @@ int yaml_format(const struct yaml *y, const char *format, struct err *err)
 /* ---- places and numbers ---- */
 
 /* The node at "a.b[2].c", or its nearest parent that is there. */
-static const struct tree_node *find(const struct yaml *y, const char *path)
+static const struct tree_node *yaml_find(const struct yaml *y, const char *path)
 {
     const struct tree_node *n = y->tree.root, *next = n;
 
@@ -215,14 +215,14 @@ int yaml_fail(const struct yaml *y, const char *path, struct err *err, const cha
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    const struct tree_node *n = find(y, path);
+    const struct tree_node *n = yaml_find(y, path);
     return err_at(err, y->name, n ? n->line : 0, path[0] ? path : NULL, "%s", text);
 }
 
 /* ---- output ---- */
 
 /* Plain where no YAML reader, 1.1 or 1.2, could take it for anything but this text. */
-static int is_plain(const char *text)
+static int yaml_is_plain(const char *text)
 {
     static const char *const words[] = {"true", "false", "yes", "no", "on",
                                         "off",  "null",  "y",   "n"};
@@ -239,7 +239,7 @@ static int is_plain(const char *text)
     return 1;
 }
 
-static void put_code(FILE *f, const char *p, int n, uint32_t code)
+static void yaml_put_code(FILE *f, const char *p, int n, uint32_t code)
 {
     if (code == '"' || code == '\\')
         fprintf(f, "\\%c", (char)code);
@@ -256,7 +256,7 @@ static void put_code(FILE *f, const char *p, int n, uint32_t code)
 
 void yaml_put_text(FILE *f, const char *text)
 {
-    if (is_plain(text)) {
+    if (yaml_is_plain(text)) {
         fputs(text, f);
         return;
     }
@@ -264,7 +264,7 @@ void yaml_put_text(FILE *f, const char *text)
     while (*text) {
         uint32_t code = 0xfffd; /* the replacement character, for a byte that is no UTF-8 */
         int n = utf8_next(text, &code);
-        put_code(f, n ? text : "\xef\xbf\xbd", n ? n : 3, code);
+        yaml_put_code(f, n ? text : "\xef\xbf\xbd", n ? n : 3, code);
         text += n ? n : 1;
     }
     putc('"', f);

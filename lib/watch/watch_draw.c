@@ -11,7 +11,8 @@
 enum { ROWS = 128, LINES = 8 };
 
 /* The process of the lowest rank. */
-static const char *name_of(const void *of, int from, int to, char *text, size_t space)
+static const char *watch_draw_name_of(const void *of, int from, int to, char *text,
+                                      size_t space)
 {
     const struct watch *w = ((const struct watch_report *)of)->w;
     int first = -1;
@@ -25,7 +26,8 @@ static const char *name_of(const void *of, int from, int to, char *text, size_t 
 }
 
 /* An item is a process. */
-static void tip_of(const void *of, const struct svg_cell *c, char *text, size_t space)
+static void watch_draw_tip_of(const void *of, const struct svg_cell *c, char *text,
+                              size_t space)
 {
     char name[160];
 
@@ -39,8 +41,12 @@ void watch_draw(const struct watch_report *r, FILE *out)
     static const char *const legend[] = {
         "below 2 % late", "2 to 5", "5 to 10", "10 to 25", "25 to 50", "50 % and more", NULL};
     const struct watch *w = r->w;
-    struct svg_matrix m = {
-        .wide = 30, .high = 20, .legend = legend, .name = name_of, .tip = tip_of, .of = r};
+    struct svg_matrix m = {.wide = 30,
+                           .high = 20,
+                           .legend = legend,
+                           .name = watch_draw_name_of,
+                           .tip = watch_draw_tip_of,
+                           .of = r};
     int last = 0, n = 0;
     struct units u;
 

@@ -62,7 +62,7 @@ static int by_likeness(const void *a, const void *b)
     return (p->row > q->row) - (p->row < q->row);
 }
 
-static int by_begin(const void *a, const void *b)
+static int inside_by_begin(const void *a, const void *b)
 {
     const struct loss *p = a, *q = b;
 
@@ -129,7 +129,7 @@ static void add_losses(struct losses *l, const struct watch_comm *c, const struc
     }
 }
 
-static void add_comm(struct losses *l, const struct watch_comm *c)
+static void inside_add_comm(struct losses *l, const struct watch_comm *c)
 {
     struct transfer *t = mem_new((size_t)c->calls + 1, sizeof *t);
     int n = 0;
@@ -153,7 +153,7 @@ static void fill_blocks(struct losses *l, double start_s, double block_s,
     double until_s = start_s, lost_s[WATCH_BLOCKS] = {0};
 
     if (l->count)
-        qsort(l->at, (size_t)l->count, sizeof *l->at, by_begin);
+        qsort(l->at, (size_t)l->count, sizeof *l->at, inside_by_begin);
     for (int i = 0; i < l->count; i++) {
         double at_s = fmax(l->at[i].from_s, until_s);
         until_s = fmax(until_s, l->at[i].to_s);
@@ -169,7 +169,7 @@ static void fill_blocks(struct losses *l, double start_s, double block_s,
 }
 
 /* Those that have half of what the one with most has, unless all have. */
-static int name_late(const struct losses *l, char *text, size_t space, int *host)
+static int inside_name_late(const struct losses *l, char *text, size_t space, int *host)
 {
     int *who = mem_new((size_t)l->w->processes, sizeof *who), n = 0;
     double most = 0;
@@ -199,7 +199,7 @@ void watch_judge_inside(const struct watch *w, const struct watch_rules *r, doub
     char late[160];
 
     for (int i = 0; i < w->comms && w->times == WATCH_TIMES; i++)
-        add_comm(&l, &w->comm[i]);
+        inside_add_comm(&l, &w->comm[i]);
     fill_blocks(&l, start_s, block_s, percent);
     memcpy(sorted, percent, sizeof sorted);
     double middle = stats_median(sorted, WATCH_BLOCKS);
@@ -207,7 +207,7 @@ void watch_judge_inside(const struct watch *w, const struct watch_rules *r, doub
     for (int b = 0; b < WATCH_BLOCKS; b++)
         saw += percent[b] >= middle / 2;
     if (l.count && health_range_alerts(&r->crit, middle) && 4 * saw >= 3 * WATCH_BLOCKS) {
-        int some = name_late(&l, late, sizeof late, &host);
+        int some = inside_name_late(&l, late, sizeof late, &host);
         struct watch_finding *f =
             watch_find(w, v, WATCH_UNSTEADY, HEALTH_WARNING, -1,
                        "unsteady: %.0f %% of the time is lost inside calls%s%s: a"

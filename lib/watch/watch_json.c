@@ -45,7 +45,7 @@ static double nanoseconds(const struct tree_node *object, const char *key, doubl
 }
 
 /* "": it is none. */
-static const char *word_of(const struct tree_node *n)
+static const char *json_word_of(const struct tree_node *n)
 {
     const char *text = tree_string(n);
 
@@ -54,7 +54,7 @@ static const char *word_of(const struct tree_node *n)
 
 const char *watch_word(const struct tree_node *object, const char *key)
 {
-    return word_of(tree_get(object, key));
+    return json_word_of(tree_get(object, key));
 }
 
 static int is_true(const struct tree_node *object, const char *key)
@@ -65,7 +65,7 @@ static int is_true(const struct tree_node *object, const char *key)
 
 /* Its letters alone, small ones, after the last colon: "allgatherbase" of
  * "nccl:_all_gather_base". */
-static void plain(const char *name, char text[64])
+static void json_plain(const char *name, char text[64])
 {
     const char *colon = strrchr(name, ':');
     int n = 0;
@@ -80,11 +80,11 @@ int watch_op_of(const char *name)
 {
     char text[64], known[64];
 
-    plain(name, text);
+    json_plain(name, text);
     if (!*text || strncmp(text, "send", 4) == 0 || strncmp(text, "recv", 4) == 0)
         return -1;
     for (int op = METER_ALL_GATHER; op <= METER_SCATTER; op++) { /* the longer names first */
-        plain(meter_op_names[op], known);
+        json_plain(meter_op_names[op], known);
         if (strstr(text, known))
             return op;
     }
@@ -93,7 +93,7 @@ int watch_op_of(const char *name)
 
 /* "[0, 4, 8]": how many, and the place of `rank`, -1: it is not among them, or "..." is.
  * list [as many]: all of them; NULL. */
-static int place_of(const char *ranks, int rank, int *count, int *list)
+static int json_place_of(const char *ranks, int rank, int *count, int *list)
 {
     int at = -1;
 
@@ -113,20 +113,21 @@ static int place_of(const char *ranks, int rank, int *count, int *list)
 }
 
 /* A group, which its ranks and name identify; listed: the ranks are such a list. */
-static int comm_of(struct watch *w, const char *ranks, const char *group, int size, int listed)
+static int json_comm_of(struct watch *w, const char *ranks, const char *group, int size,
+                        int listed)
 {
     int comm = watch_comm(
         w, fnv_mix(fnv_bytes(ranks, strlen(ranks)), fnv_bytes(group, strlen(group))), size);
 
     if (comm >= 0 && listed && !w->comm[comm].rank) {
         w->comm[comm].rank = mem_new((size_t)size, sizeof *w->comm[comm].rank);
-        place_of(ranks, 0, &size, w->comm[comm].rank);
+        json_place_of(ranks, 0, &size, w->comm[comm].rank);
     }
     return comm;
 }
 
 /* The bytes of the longer of two vectors; 0: of an unknown type, and sizes are not compared. */
-static int64_t bytes_of(double in, double out, const char *type)
+static int64_t json_bytes_of(double in, double out, const char *type)
 {
     static const struct {
         const char *name;
@@ -201,14 +202,14 @@ static int inspector_line(struct watch *w, const char *name, int line,
     c.bytes = watch_whole(perf, "coll_msg_size_bytes", 0);
     c.completed_ns = 1000 * at_us;
     c.arrived_ns = c.completed_ns - (int64_t)took_ns;
-    c.comm = comm_of(w, id, meter_op_names[c.op], (int)ranks, 0);
+    c.comm = json_comm_of(w, id, meter_op_names[c.op], (int)ranks, 0);
     if (c.comm >= 0)
         watch_add(w, &c);
     return 0;
 }
 
-static int read_lines(struct watch *w, const char *name, const char *text, int64_t bytes,
-                      struct err *err)
+static int json_read_lines(struct watch *w, const char *name, const char *text, int64_t bytes,
+                           struct err *err)
 {
     int line = 0, rc = 0;
 
@@ -247,7 +248,7 @@ static double shapes_elems(const struct tree_node *shapes)
 /* The first of a list of words. */
 static const char *first_word(const struct tree_node *object, const char *key)
 {
-    return word_of(tree_first(tree_get(object, key), TREE_LIST));
+    return json_word_of(tree_first(tree_get(object, key), TREE_LIST));
 }
 
 struct recorder {
@@ -273,10 +274,10 @@ static struct recorder_group recorder_group(struct recorder *r, const char *name
     while (i < r->count && strcmp(r->known[i].name, name))
         i++;
     if (i == r->count) {
-        int member = place_of(ranks, r->rank, &size, NULL);
+        int member = json_place_of(ranks, r->rank, &size, NULL);
         r->known = mem_grow(r->known, &r->space, (size_t)i + 1, sizeof *r->known);
         r->known[r->count++] = (struct recorder_group){
-            name, member < 0 ? -1 : comm_of(r->w, ranks, name, size, 1), member};
+            name, member < 0 ? -1 : json_comm_of(r->w, ranks, name, size, 1), member};
     }
     return r->known[i];
 }
@@ -304,8 +305,8 @@ static void recorder_entry(struct recorder *r, const struct tree_node *e)
                            .op = op,
                            .sequence = sequence};
     c.bytes =
-        bytes_of(shapes_elems(tree_get(e, "input_sizes")),
-                 shapes_elems(tree_get(e, "output_sizes")), first_word(e, "input_dtypes"));
+        json_bytes_of(shapes_elems(tree_get(e, "input_sizes")),
+                      shapes_elems(tree_get(e, "output_sizes")), first_word(e, "input_dtypes"));
     done = done > took ? done : created + took;
     c.arrived_ns = completed && took ? done - took : created;
     c.completed_ns = completed ? done : 0;
@@ -340,7 +341,7 @@ struct event {
     double begins_ns;
 };
 
-static int by_time(const void *a, const void *b)
+static int json_by_time(const void *a, const void *b)
 {
     const struct event *p = a, *q = b;
 
@@ -354,7 +355,7 @@ static void trace_event(struct watch *w, int process, const struct event *e, int
     const struct tree_node *args = tree_get(e->of, "args");
     const char *ranks = watch_word(args, "Process Group Ranks");
     int rank = w->process[process].rank, count = 0,
-        member = place_of(ranks, rank, &count, NULL), listed = member >= 0,
+        member = json_place_of(ranks, rank, &count, NULL), listed = member >= 0,
         op = watch_op_of(watch_word(args, "Collective name"));
     int64_t size = watch_whole(args, "Group size", 0);
     double took_ns = nanoseconds(e->of, "dur", 1e3);
@@ -367,14 +368,14 @@ static void trace_event(struct watch *w, int process, const struct event *e, int
     if (member < 0 || member >= size || size > WATCH_RANKS_MAX || op < 0 || isnan(took_ns))
         return;
     struct watch_call c = {.process = process, .member = member, .op = op};
-    c.comm = comm_of(w, ranks, watch_word(args, "Process Group Name"), (int)size, listed);
+    c.comm = json_comm_of(w, ranks, watch_word(args, "Process Group Name"), (int)size, listed);
     if (c.comm < 0)
         return;
     int64_t next = w->comm[c.comm].last[member] + 1;
     c.sequence = watch_whole(args, "Seq", next > 0 ? next : 1);
-    c.bytes =
-        bytes_of((double)watch_whole(args, "In msg nelems", 0),
-                 (double)watch_whole(args, "Out msg nelems", 0), watch_word(args, "dtype"));
+    c.bytes = json_bytes_of((double)watch_whole(args, "In msg nelems", 0),
+                            (double)watch_whole(args, "Out msg nelems", 0),
+                            watch_word(args, "dtype"));
     c.arrived_ns = base_ns + (int64_t)e->begins_ns + 1;
     c.completed_ns = c.arrived_ns + (int64_t)took_ns;
     watch_add(w, &c);
@@ -404,7 +405,7 @@ static int read_trace(struct watch *w, const char *name, const struct tree_node 
     if (n == 0)
         w->skipped = "no event of category 'kernel' has 'Collective name', as those of NCCL"
                      " have and those of gloo have not";
-    qsort(event, n, sizeof *event, by_time);
+    qsort(event, n, sizeof *event, json_by_time);
     for (i = 0; process >= 0 && i < n; i++)
         trace_event(w, process, &event[i], base_ns, world);
     mem_free(event);
@@ -465,7 +466,7 @@ static int read_pickle(struct tree *t, const char *name, const char *text, int64
     return rc;
 }
 
-static int is_list(const struct tree_node *root, const char *key)
+static int json_is_list(const struct tree_node *root, const char *key)
 {
     const struct tree_node *n = tree_get(root, key);
 
@@ -484,15 +485,15 @@ int watch_read_json(struct watch *w, const char *name, const char *text, int64_t
 
     tree_release(&t);
     if (lines)
-        return read_lines(w, name, text, bytes, err);
+        return json_read_lines(w, name, text, bytes, err);
     if (pickled ? read_pickle(&t, name, text, bytes, err)
                 : tree_parse_loose(&t, name, 1, text, bytes, err))
         return -1;
-    if (is_list(t.root, "entries"))
+    if (json_is_list(t.root, "entries"))
         rc = read_recorder(w, name, t.root, err);
-    else if (is_list(t.root, "traceEvents"))
+    else if (json_is_list(t.root, "traceEvents"))
         rc = read_trace(w, name, t.root, err);
-    else if (is_list(t.root, "communicators"))
+    else if (json_is_list(t.root, "communicators"))
         rc = watch_read_ras(w, name, tree_get(t.root, "communicators"), err);
     else
         err_at(err, name, 0, NULL,

@@ -102,7 +102,7 @@ static int step_calls(const struct watch_comm *c)
 
 /* ---- all calls ---- */
 
-static int block_of(const struct late *l, const struct watch_comm *c, int64_t row)
+static int late_block_of(const struct late *l, const struct watch_comm *c, int64_t row)
 {
     return (int)fmin((completed_s(l->w, c, row) - l->start_s) / l->block_s, WATCH_BLOCKS - 1);
 }
@@ -112,7 +112,8 @@ static void add_call(struct late *l, const struct watch_comm *c, int64_t row, in
                      double *v)
 {
     const struct watch_cell *cell = watch_row(c, row);
-    int apart = 1, recorded = l->w->times == WATCH_TIMES, n = c->size, b = block_of(l, c, row);
+    int apart = 1, recorded = l->w->times == WATCH_TIMES, n = c->size,
+        b = late_block_of(l, c, row);
 
     for (int m = 0; m < n; m++) {
         apart &= cell[m].gap_ns >= 0;
@@ -132,7 +133,7 @@ static void add_call(struct late *l, const struct watch_comm *c, int64_t row, in
         subtract_others(v, n);
 }
 
-static void add_comm(struct late *l, int which)
+static void late_add_comm(struct late *l, int which)
 {
     const struct watch_comm *c = &l->w->comm[which];
     double *v = mem_new((size_t)(c->calls * (c->size + 1)) + 1, sizeof *v);
@@ -158,7 +159,7 @@ static void add_process(struct late *l, int p)
         if (row < 0 || row >= c->calls || !c->complete[row])
             continue;
         const double *v = &l->call[x->comm][row * (c->size + 1)], late_s = v[x->member];
-        int overlap = v[c->size] > 0, b = block_of(l, c, row);
+        int overlap = v[c->size] > 0, b = late_block_of(l, c, row);
         struct first *f = &l->first[x->comm];
         int same = f->chain == l->chain;
         if (!overlap || (same && (double)(x->sequence - f->sequence) >= v[c->size])) {
@@ -198,7 +199,7 @@ static int64_t span(const struct watch *w, double *start_s, double *end_s)
 }
 
 /* Lateness in percent of the rest of the time, as a share of all of it, and back. */
-static double share_of(double percent)
+static double late_share_of(double percent)
 {
     return percent / (100 + fmax(percent, 0));
 }
@@ -215,7 +216,7 @@ static int known_blocks(const struct watch_late *x, double *share)
 
     for (int b = 0; b < WATCH_BLOCKS; b++)
         if (!isnan(x->block[b]))
-            share[n++] = share_of(x->block[b]);
+            share[n++] = late_share_of(x->block[b]);
     return n;
 }
 
@@ -348,7 +349,7 @@ static void find_pattern(const struct late *l, int process, struct pattern *t)
 }
 
 /* Lateness at every step, or in most calls, is compute. */
-static enum watch_kind kind_of(const struct pattern *t)
+static enum watch_kind late_kind_of(const struct pattern *t)
 {
     if (t->rhythm && t->step && t->rhythm > t->step && t->rhythm % t->step == 0)
         return WATCH_PERIODIC;
@@ -364,7 +365,7 @@ static enum watch_kind kind_of(const struct pattern *t)
 static void accuse(const struct late *l, const struct watch_rules *r, struct watch_verdict *v,
                    int p, const struct pattern *t, double percent)
 {
-    enum watch_kind kind = kind_of(t);
+    enum watch_kind kind = late_kind_of(t);
     int steps = t->step ? t->rhythm / t->step : t->rhythm;
     char name[160], how[96] = ", without a rhythm: its compute or its host";
     struct units u;
@@ -444,7 +445,7 @@ static void judge_processes(struct late *l, const struct watch_rules *r,
         int blocks = known_blocks(x, each), saw = 0;
         for (int b = 0; b < blocks; b++) {
             most += each[b] / blocks;
-            saw += each[b] >= share_of(x->percent) / 2;
+            saw += each[b] >= late_share_of(x->percent) / 2;
         }
         most = fmax(percent_of(most), x->percent);
         if (!l->typical[p] || watch_rules_state(r, most) == HEALTH_OK)
@@ -455,7 +456,8 @@ static void judge_processes(struct late *l, const struct watch_rules *r,
         if (watch_rules_state(r, x->percent) != HEALTH_OK && x->percent > x->chance &&
             4 * saw >= 3 * blocks)
             accuse(l, r, v, p, &t, x->percent);
-        else if (kind_of(&t) == WATCH_PERIODIC && watch_rules_state(r, t.percent) != HEALTH_OK)
+        else if (late_kind_of(&t) == WATCH_PERIODIC &&
+                 watch_rules_state(r, t.percent) != HEALTH_OK)
             accuse(l, r, v, p, &t, t.percent);
     }
     merge_hosts(l->w, v);
@@ -482,7 +484,7 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
     l.first = mem_new((size_t)w->comms, sizeof *l.first);
     l.call = mem_new((size_t)w->comms, sizeof *l.call);
     for (int i = 0; i < w->comms; i++)
-        add_comm(&l, i);
+        late_add_comm(&l, i);
     for (int p = 0; p < w->processes; p++)
         add_process(&l, p);
     fill_late(&l, v);

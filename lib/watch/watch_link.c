@@ -35,7 +35,7 @@ struct one {
 };
 
 /* Hosts of a communicator: how many, the first two. */
-static int hosts_of(const struct watch *w, const struct watch_comm *c, int host[2])
+static int link_hosts_of(const struct watch *w, const struct watch_comm *c, int host[2])
 {
     unsigned char *seen = mem_new((size_t)w->hosts, 1);
     int n = 0;
@@ -74,7 +74,7 @@ static int largest_calls(const struct watch_comm *c)
 }
 
 /* The calls of a class; 0: too few. */
-static int measure(const struct watch *w, struct one *x)
+static int link_measure(const struct watch *w, struct one *x)
 {
     const struct watch_comm *c = &w->comm[x->comm];
     double *s = mem_new((size_t)c->calls, sizeof *s);
@@ -109,7 +109,7 @@ static int by_class(const void *a, const void *b)
 static void name_link(const struct watch *w, const struct one *x, double ratio, double z,
                       struct watch_verdict *v)
 {
-    int host[2] = {0, 0}, hosts = hosts_of(w, &w->comm[x->comm], host);
+    int host[2] = {0, 0}, hosts = link_hosts_of(w, &w->comm[x->comm], host);
     enum health_state state = ratio >= slow_critical ? HEALTH_CRITICAL : HEALTH_WARNING;
     char call[64], who[200];
 
@@ -158,11 +158,11 @@ void watch_judge_links(const struct watch *w, struct watch_verdict *v)
     int n = 0, host[2];
 
     for (int i = 0; i < w->comms && w->times != WATCH_ORDER && watch_host_name(w, 0); i++) {
-        int size = largest_calls(&w->comm[i]), hosts = hosts_of(w, &w->comm[i], host);
+        int size = largest_calls(&w->comm[i]), hosts = link_hosts_of(w, &w->comm[i], host);
         for (int op = 0; op < METER_OPS && size >= 0 && hosts > 1; op++) {
             x = mem_grow(x, &space, (size_t)n + 1, sizeof *x);
             x[n] = (struct one){.of = {op, size, w->comm[i].size, hosts}, .comm = i};
-            n += meter_op_synchronises((enum meter_op)op) && measure(w, &x[n]);
+            n += meter_op_synchronises((enum meter_op)op) && link_measure(w, &x[n]);
         }
     }
     if (n)

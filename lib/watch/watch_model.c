@@ -34,7 +34,7 @@ int *watch_place(struct watch *w, enum watch_what what, uint64_t key)
     return &w->place[at].index;
 }
 
-static int host_of(struct watch *w, const char *name)
+static int model_host_of(struct watch *w, const char *name)
 {
     int *index = watch_place(w, WATCH_HOST, fnv_bytes(name, strnlen(name, METER_HOST - 1)));
 
@@ -60,7 +60,7 @@ int watch_process(struct watch *w, uint64_t key, int rank, const char *host)
         return *index - 1;
     if (w->processes == WATCH_RANKS_MAX)
         return -1;
-    int h = host_of(w, host);
+    int h = model_host_of(w, host);
     w->process =
         mem_grow(w->process, &w->process_space, (size_t)w->processes + 1, sizeof *w->process);
     w->process[w->processes] = (struct watch_process){.key = key, .rank = rank, .host = h};

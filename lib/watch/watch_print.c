@@ -23,7 +23,7 @@ static int latest(const struct watch_report *r)
     return found;
 }
 
-static double above_0(double percent)
+static double print_above_0(double percent)
 {
     return fmax(percent, 0);
 }
@@ -37,14 +37,14 @@ static double late_percent(const struct watch_report *r)
 
     if (r->v->findings && f->kind != WATCH_LINK && !isnan(f->percent))
         return f->percent;
-    return p < 0 ? NAN : above_0(r->v->late[p].percent);
+    return p < 0 ? NAN : print_above_0(r->v->late[p].percent);
 }
 
 static void print_healthy(const struct watch_report *r, FILE *out)
 {
     int p = latest(r);
     const struct watch_late *x = &r->v->late[p];
-    double percent = above_0(x->percent);
+    double percent = print_above_0(x->percent);
     char name[160];
 
     watch_name(r->w, p, name, sizeof name);
@@ -76,7 +76,8 @@ static void print_table(const struct watch_report *r, FILE *out)
     }
     for (int p = 0; p < w->processes && !r->v->why; p++) {
         const struct watch_late *x = &r->v->late[p];
-        if (r->verbose < 2 && health_range_alerts(&r->rules->warn, above_0(x->percent)) == 0)
+        if (r->verbose < 2 &&
+            health_range_alerts(&r->rules->warn, print_above_0(x->percent)) == 0)
             continue;
         fprintf(out,
                 "%s: %.1f %% late, z %.1f, by blocks:", watch_name(w, p, name, sizeof name),
@@ -125,8 +126,8 @@ void watch_print_line(const struct watch_report *r, FILE *out)
 
 /* ---- JSON ---- */
 
-static void put_finding(struct jout *j, const struct watch_report *r,
-                        const struct watch_finding *f)
+static void print_put_finding(struct jout *j, const struct watch_report *r,
+                              const struct watch_finding *f)
 {
     const struct watch *w = r->w;
 
@@ -160,7 +161,7 @@ void watch_print_json(const struct watch_report *r, FILE *out)
     jout_text(&j, "not_judged_because", r->v->why);
     jout_open(&j, "findings", '[');
     for (int i = 0; i < r->v->findings; i++)
-        put_finding(&j, r, &r->v->finding[i]);
+        print_put_finding(&j, r, &r->v->finding[i]);
     jout_close(&j, ']');
     jout_open(&j, "ranks_without_records", '[');
     for (int i = 0; i < absent; i++)
@@ -198,14 +199,15 @@ void watch_print_json(const struct watch_report *r, FILE *out)
 
 /* ---- node_exporter ---- */
 
-static void put_value(FILE *f, const char *name, const char *help, double v)
+static void print_put_value(FILE *f, const char *name, const char *help, double v)
 {
     prom_head(f, "horing_watch_", name, "gauge", help);
     fprintf(f, "horing_watch_%s", name);
     prom_value(f, v);
 }
 
-static void put_rank(FILE *f, const struct watch *w, int rank, int host, const char *before)
+static void print_put_rank(FILE *f, const struct watch *w, int rank, int host,
+                           const char *before)
 {
     const char *name = watch_host_name(w, host);
     char number[16] = "";
@@ -243,7 +245,7 @@ static void put_late(FILE *f, const struct watch_report *r)
         if (i && x[i]->rank == x[i - 1]->rank && x[i]->host == x[i - 1]->host)
             continue;
         fputs("horing_watch_late_ratio", f);
-        put_rank(f, r->w, x[i]->rank, x[i]->host, "{");
+        print_put_rank(f, r->w, x[i]->rank, x[i]->host, "{");
         prom_value(f, r->v->late[x[i] - r->w->process].percent / 100);
     }
     mem_free(x);
@@ -257,9 +259,9 @@ int watch_write_prom(const struct watch_report *r, const char *path, struct err 
     if (io_create(&out, path, IO_FORCE | IO_CLOSED, err))
         return -1;
     FILE *f = out.file;
-    put_value(f, "state", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN", r->v->state);
-    put_value(f, "last_record_timestamp_seconds", "Time of the latest record", w->end_s);
-    put_value(f, "calls", "Calls of collectives in the records", (double)w->calls);
+    print_put_value(f, "state", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN", r->v->state);
+    print_put_value(f, "last_record_timestamp_seconds", "Time of the latest record", w->end_s);
+    print_put_value(f, "calls", "Calls of collectives in the records", (double)w->calls);
     prom_head(f, "horing_watch_", "finding", "gauge", "Findings, by kind (horing-watch(1))");
     for (int i = 0; i < r->v->findings; i++) {
         const struct watch_finding *g = &r->v->finding[i];
@@ -271,7 +273,7 @@ int watch_write_prom(const struct watch_report *r, const char *path, struct err 
             continue;
         fputs("horing_watch_finding", f);
         prom_label(f, "{", "kind", watch_kind_names[g->kind]);
-        put_rank(f, w, g->rank, g->host, ",");
+        print_put_rank(f, w, g->rank, g->host, ",");
         prom_value(f, 1);
     }
     put_late(f, r);

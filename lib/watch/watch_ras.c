@@ -58,7 +58,7 @@ static const char *why_lost(const struct tree_node *status, enum watch_loss *los
 
 /* A rank of the report; -1: it is none.  Where RAS does not know the process, its number is
  * -1. */
-static int read_rank(struct watch *w, struct ras_comm *c, const struct tree_node *r)
+static int ras_read_rank(struct watch *w, struct ras_comm *c, const struct tree_node *r)
 {
     const struct tree_node *counts = tree_get(r, "collective_counts"), *n;
     const char *host = watch_word(r, "host");
@@ -161,7 +161,7 @@ static int read_comm(struct watch *w, const struct tree_node *o, int place)
     c.rank = mem_new((size_t)size, sizeof *c.rank);
     for (int list = 0; list < 2; list++)
         for (r = tree_first(tree_get(o, lists[list]), TREE_LIST); r && rc == 0; r = r->next)
-            rc = read_rank(w, &c, r);
+            rc = ras_read_rank(w, &c, r);
     if (rc == 0 && !c.lost)
         rc = add_calls(w, &c);
     mem_free(c.rank);

@@ -30,13 +30,13 @@ struct reader {
     int most;           /* records of each */
 };
 
-static void add_path(struct files *f, char *path)
+static void read_add_path(struct files *f, char *path)
 {
     f->path = mem_grow(f->path, &f->space, (size_t)f->count + 1, sizeof *f->path);
     f->path[f->count++] = path;
 }
 
-static int list_folder(struct files *f, const char *path, struct err *err)
+static int read_list_folder(struct files *f, const char *path, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct io_names all;
@@ -48,7 +48,7 @@ static int list_folder(struct files *f, const char *path, struct err *err)
     for (int i = 0; i < all.count && f->count < FILES_MAX; i++) {
         const char *name = all.entry[i]->d_name;
         if (name[0] != '.' && fstatat(fd, name, &st, 0) == 0 && S_ISREG(st.st_mode))
-            add_path(f, io_join(path, name));
+            read_add_path(f, io_join(path, name));
     }
     io_names_free(&all);
     close(fd);
@@ -102,7 +102,7 @@ static void find_run(const struct files *all, struct reader *r)
 }
 
 /* A process that is gone, and did not say so, was killed: nobody waits for it now. */
-static int has_ended(const struct meter_header *h)
+static int read_has_ended(const struct meter_header *h)
 {
     char host[METER_HOST] = "";
 
@@ -140,7 +140,7 @@ static void add_meter(struct watch *w, const struct meter_file *f, struct reader
     w->ended += h->ended_ns != 0;
     if (f->is_copy && !h->ended_ns)
         set_now(w, f->changed_ns);
-    else if (!h->ended_ns && !has_ended(h))
+    else if (!h->ended_ns && !read_has_ended(h))
         set_now(w, real_ns());
     for (int i = 0; i < f->count; i++) {
         const struct meter_record *x = &f->record[i];
@@ -163,8 +163,8 @@ static void add_meter(struct watch *w, const struct meter_file *f, struct reader
 }
 
 /* A regular file may be gzip's or zstd's: PyTorch's profiler writes .json.gz. */
-static int read_text(const char *path, const struct stat *st, char **text, int64_t *bytes,
-                     struct err *err)
+static int watch_read_text(const char *path, const struct stat *st, char **text, int64_t *bytes,
+                           struct err *err)
 {
     struct unpack *u = NULL;
     size_t space = 0;
@@ -187,7 +187,7 @@ static int read_text(const char *path, const struct stat *st, char **text, int64
 }
 
 /* Bytes read from a pipe are gone: it is no meter's.  A file that is being made is left out. */
-static int read_file(struct watch *w, const char *path, struct reader *r, struct err *err)
+static int watch_read_file(struct watch *w, const char *path, struct reader *r, struct err *err)
 {
     struct stat st = {0};
     struct meter_file f;
@@ -199,7 +199,7 @@ static int read_file(struct watch *w, const char *path, struct reader *r, struct
         add_meter(w, &f, r);
         meter_file_release(&f);
     } else if (rc > 0) {
-        rc = read_text(path, &st, &text, &bytes, err);
+        rc = watch_read_text(path, &st, &text, &bytes, err);
         if (rc == 0 && bytes && *text) {
             set_now(w, (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
             rc = watch_read_json(w, strcmp(path, "-") ? path : "stdin", text, bytes, err);
@@ -222,14 +222,14 @@ int watch_read(struct watch *w, const char *const *path, int paths, struct err *
     *w = (struct watch){0};
     for (int i = 0; i < paths && rc == 0; i++) {
         if (stat(path[i], &st) == 0 && S_ISDIR(st.st_mode))
-            rc = list_folder(&all, path[i], err);
+            rc = read_list_folder(&all, path[i], err);
         else
-            add_path(&all, mem_dup(path[i]));
+            read_add_path(&all, mem_dup(path[i]));
     }
     if (rc == 0)
         find_run(&all, &r);
     for (int i = 0; i < all.count && rc == 0; i++)
-        rc = read_file(w, all.path[i], &r, err);
+        rc = watch_read_file(w, all.path[i], &r, err);
     if (rc == 0 && r.meters + r.others == 0)
         rc = err_set(err, ERR_INPUT, "no records of collectives in '%s'", path[0]);
     rc = rc ? rc : watch_index(w, err);

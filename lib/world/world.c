@@ -288,7 +288,7 @@ int world_agree(struct world *w, int rc, struct err *err)
 }
 
 /* A rank's host is known by what uname says, as in MPI's own node split. */
-static int find_hosts(struct world *w, struct err *err)
+static int world_find_hosts(struct world *w, struct err *err)
 {
     char mine[HOST_BYTES] = "";
     char(*all)[HOST_BYTES] = mem_new((size_t)w->ranks, HOST_BYTES);
@@ -352,7 +352,7 @@ static int find_ranks(struct world *w, MPI_Comm comm, struct err *err)
     world_call_end(w);
     MPI_Comm_set_errhandler(w->mpi->all, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(w->mpi->data, MPI_ERRORS_RETURN);
-    if (find_hosts(w, err))
+    if (world_find_hosts(w, err))
         return -1;
     /* The ranks that share this one's host, as the groups have it. */
     int k = w->groups.group_of[w->rank];

@@ -69,6 +69,13 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
         sed 's|.*/||' | sort | uniq -d | clean
 }
 
+# So that a backtrace and an index of tags name one place.
+@test "functions of file scope have names of their own in the library" {
+    sources | grep '^lib/' | over perl -0777 -ne '
+        print "$1 $ARGV\n" while /^(?:static|KERN_INLINE)\b[^;={}()]*?[ *]((?!__)\w+)\(/mg' | sort -u |
+        awk '$1 == name { print $2 ": " $1 " is in " file ", too" } { name = $1; file = $2 }' | clean
+}
+
 @test "every text file carries its licence" {
     # A licence, tables and texts that have no comments, marks of folders, page-long prose.
     files | grep -vE '^(LICENSE|lib/FLOORS)$|\.(json|gitkeep|gitignore|md|tsv)$|^tests/(data|cmd/expected|fuzz/corpus)/|^tests/debian/source/format$' |
