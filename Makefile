@@ -195,14 +195,14 @@ gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcar
 
 check-full check-long deb: PACKAGING := --deb
 deps:
-	@[ "$(DEPS)" = no ] || sh tests/deps $(PACKAGING)
+	@[ "$(DEPS)" = no ] || sh tests/packaging/deps $(PACKAGING)
 # The packages must be there before make reads their flags: hence a second make.
 check check-full: %: deps
 	@$(MAKE) --no-print-directory $*-all SAN=$(SAN)
 check-long: deps
 	@$(MAKE) --no-print-directory check-long-all SAN=$(SAN)
 	@$(MAKE) --no-print-directory check-tsan check-faults check-fuzz DEPS=no
-	@sh tests/bare
+	@sh tests/packaging/bare
 run-tests = @BIN=$(abspath $(BIN)) B=$(abspath $(B)) B_EMULATED=$(abspath $(O:build%=build-emulated%)) B_SAN=$(abspath build-address-undefined) SAN=$(SAN) TIER=$1 sh tests/run
 check-all: all units
 	$(call run-tests,check)
@@ -243,15 +243,15 @@ bench-%: deps
 	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/$*_plot sh tests/bench/$*.sh
 
 install: all
-	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(DESTDIR) sh tests/install
+	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(DESTDIR) sh tests/packaging/install
 uninstall:
-	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(DESTDIR) sh tests/install --remove
+	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(DESTDIR) sh tests/packaging/install --remove
 dist:
-	@O=$(O) sh tests/dist
+	@O=$(O) sh tests/packaging/dist
 deb: deps
-	@O=$(O) sh tests/dist --deb
+	@O=$(O) sh tests/packaging/dist --deb
 image: deb
-	@O=$(O) sh tests/image
+	@O=$(O) sh tests/packaging/image
 format:
 	clang-format -i $(wildcard lib/*/*.[ch] lib/*/*.cu cmd/*.c tests/unit/*.[ch] tests/*/*.[ch] tests/emulate/*.cpp)
 clean:

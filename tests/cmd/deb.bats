@@ -15,7 +15,7 @@ setup_file() {
     cd "$TREE" || exit 1
     git init -q && git add -A &&
         git -c user.name=a -c user.email=a@localhost commit -q -m one --date=2026-01-02T03:04:05Z &&
-        O=$T/git sh tests/dist && tar -xf "$T"/git/paro-*.tar.gz -C "$T/tarball" || return 1
+        O=$T/git sh tests/packaging/dist && tar -xf "$T"/git/paro-*.tar.gz -C "$T/tarball" || return 1
     TARBALL=$(echo "$T"/tarball/paro-*)
     export TARBALL
 }
@@ -28,13 +28,13 @@ setup() {
 packages() {
     [ -z "${SAN-}" ] || skip "packages have no sanitizers"
     for c in dpkg-buildpackage dh lintian; do
-        command -v "$c" >/dev/null || skip "$c is not installed: sh tests/deps --deb"
+        command -v "$c" >/dev/null || skip "$c is not installed: sh tests/packaging/deps --deb"
     done
 }
 
 @test "a commit gives one tarball, whatever the umask, the times and stray files are" {
     touch Makefile stray
-    (umask 077 && O=$T/again sh tests/dist)
+    (umask 077 && O=$T/again sh tests/packaging/dist)
     cmp "$T"/git/*.tar.gz "$T"/again/*.tar.gz
     rm stray
     tar -tf "$T"/git/*.tar.gz | sed -n 's,^[^/]*/\(.*[^/]\)$,\1,p' | sort | diff <(sort "$T/files") -
@@ -44,7 +44,7 @@ packages() {
     cd "$TARBALL"
     mkdir -p bin build/x
     touch bin/x build/x/y
-    PATH=$(no_git):$PATH O=$T/self sh tests/dist
+    PATH=$(no_git):$PATH O=$T/self sh tests/packaging/dist
     cmp "$T"/git/*.tar.gz "$T"/self/*.tar.gz
 }
 
@@ -59,7 +59,7 @@ no_git() {
 @test "the packages build without git, and lintian finds nothing" {
     packages
     cd "$TARBALL"
-    PATH=$(no_git):$PATH sh tests/dist --deb >"$T/log" 2>&1 || { tail -n 40 "$T/log"; false; }
+    PATH=$(no_git):$PATH sh tests/packaging/dist --deb >"$T/log" 2>&1 || { tail -n 40 "$T/log"; false; }
     (cd build/deb && ls ./*.deb)
     [ "$(cd build/deb && for d in *.deb; do dpkg-deb -f "$d" Package; done | sort | paste -sd' ')" = \
         "libparo-dev libparo0 paro paro-doc paro-preload" ]
@@ -90,6 +90,6 @@ no_git() {
     [ "$(id -u)" = 0 ] || as='unshare -r'
     $as true || skip "no user namespaces here"
     # shellcheck disable=SC2086
-    run -0 $as sh tests/debian/try "$TARBALL/build/deb" "$T/root"
+    run -0 $as sh tests/packaging/debian/try "$TARBALL/build/deb" "$T/root"
     [ "${lines[-1]}" = "installed, used, purged" ]
 }

@@ -5,7 +5,7 @@
 # example_build NAME: in setup_file
 example_build() {
     export T=$BATS_FILE_TMPDIR PROGRAM=$1
-    O=$B PREFIX=$T/prefix sh tests/install &&
+    O=$B PREFIX=$T/prefix sh tests/packaging/install &&
         PKG_CONFIG_PATH=$T/prefix/lib/pkgconfig make -s -C "examples/$1" O="$T" \
             CFLAGS='-Wshadow -Wvla -Werror'
 }

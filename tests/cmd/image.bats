@@ -11,8 +11,8 @@ bats_require_minimum_version 1.5.0
         command -v "$c" >/dev/null || skip "$c is not installed"
     done
     export O=$BATS_TEST_TMPDIR
-    sh tests/dist --deb >"$O/log" 2>&1 || { tail "$O/log"; false; }
-    sh tests/image
-    run -0 sh tests/debian/try-image "$O/image"
+    sh tests/packaging/dist --deb >"$O/log" 2>&1 || { tail "$O/log"; false; }
+    sh tests/packaging/image
+    run -0 sh tests/packaging/debian/try-image "$O/image"
     [ "${lines[-1]}" = "the image runs" ]
 }

@@ -6,7 +6,7 @@ bats_require_minimum_version 1.5.0
 setup() {
     cd "$ROOT" || exit 1
     D=$BATS_TEST_TMPDIR/root
-    put() { BIN=$BIN B=$B PREFIX=/usr DESTDIR=$D sh tests/install "$@"; }
+    put() { BIN=$BIN B=$B PREFIX=/usr DESTDIR=$D sh tests/packaging/install "$@"; }
 }
 
 # bats test_tags=full
@@ -58,6 +58,6 @@ setup() {
 }
 
 @test "a prefix that is no absolute path is refused" {
-    run -2 env PREFIX=here DESTDIR="$D" sh tests/install
-    [ "$output" = "tests/install: PREFIX is 'here', expected an absolute path" ]
+    run -2 env PREFIX=here DESTDIR="$D" sh tests/packaging/install
+    [ "$output" = "tests/packaging/install: PREFIX is 'here', expected an absolute path" ]
 }

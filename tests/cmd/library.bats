@@ -10,7 +10,7 @@ bats_require_minimum_version 1.5.0
 setup_file() {
     cd "$ROOT" || exit 1
     export D=$BATS_FILE_TMPDIR/prefix T=$BATS_FILE_TMPDIR
-    O=$B PREFIX=$D sh tests/install
+    O=$B PREFIX=$D sh tests/packaging/install
     # A sanitizer's library wants a program that has it, too; what leaks of the program's and of
     # libparo's is found as in the commands (keep_loaded.c).
     local keep=${SAN:+tests/lint/keep_loaded.c}

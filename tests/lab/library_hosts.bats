@@ -10,7 +10,7 @@ setup_file() {
     find_lab || return 0
     cd "$ROOT" || exit 1
     export T=$BATS_FILE_TMPDIR
-    O=$B PREFIX=$T/prefix sh tests/install
+    O=$B PREFIX=$T/prefix sh tests/packaging/install
     export PKG_CONFIG_PATH=$T/prefix/lib/pkgconfig LD_LIBRARY_PATH=$T/prefix/lib
     [ -z "${SAN-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
     # shellcheck disable=SC2046

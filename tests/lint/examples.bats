@@ -43,7 +43,7 @@ in_order() {
 @test "the examples of the man pages run" {
     local lab=yes page
     [ -z "${NO_LAB-}" ] || lab=no
-    B=$B PREFIX=$BATS_TEST_TMPDIR/prefix sh tests/install
+    B=$B PREFIX=$BATS_TEST_TMPDIR/prefix sh tests/packaging/install
     export PKG_CONFIG_PATH=$BATS_TEST_TMPDIR/prefix/lib/pkgconfig \
         LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/prefix/lib
     for page in man/*.[1-8]; do

@@ -78,7 +78,7 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
 
 @test "every text file carries its licence" {
     # A licence, tables and texts that have no comments, marks of folders, page-long prose.
-    files | grep -vE '^(LICENSE|lib/FLOORS)$|\.(json|gitkeep|gitignore|md|tsv)$|^tests/(data|cmd/expected|fuzz/corpus)/|^tests/debian/source/format$' |
+    files | grep -vE '^(LICENSE|lib/FLOORS)$|\.(json|gitkeep|gitignore|md|tsv)$|^tests/(data|cmd/expected|fuzz/corpus)/|^tests/packaging/debian/source/format$' |
         over grep -Il . | over awk '
             { seen[FILENAME] }
             FNR <= 3 && /SPDX-License-Identifier: BSD-3-Clause/ { marked[FILENAME] }
