@@ -12,10 +12,11 @@
 #include "pick/pick.h"
 
 /*
- * In flight through a port, each way: what keeps it busy while a rank waits for a core (30 ms
- * at 1 Gbit/s), and no more, for what queues up there delays what others wait for.  The rails
- * share it.  Measured at 64 MiB, all-reduce, of the bound: 4x2 (two rails) 0.98 with 2 MiB a
- * rail and 0.93 with 1 MiB; [4,4,3] (six rails) 0.89 with 2 MiB and 0.94 with 512 KiB.
+ * Bytes in flight through a port, each way: enough to keep it busy while a rank waits for a
+ * core (30 ms at 1 Gbit/s), and no more, since a longer queue delays data that other ranks wait
+ * for.  The rails share the bytes.  Measured as a share of the bound, all-reduce, 64 MiB: 4x2
+ * (two rails) 0.98 with 2 MiB a rail and 0.93 with 1 MiB; [4,4,3] (six rails) 0.89 with 2 MiB
+ * and 0.94 with 512 KiB.
  */
 enum { PORT_WINDOW_BYTES = 4 << 20, WINDOW_MOST = 2 << 20, WINDOW_LEAST = 256 << 10 };
 
@@ -187,7 +188,7 @@ static int coll_choose(const struct coll *c, struct coll_spec *spec, struct err 
         return 0;
     if (!c->tuning)
         return err_set(err, ERR_INPUT, "algorithm 'auto' without a tuning table, expected one");
-    if (!spec->phases) { /* nothing goes from rank to rank, by any algorithm */
+    if (!spec->phases) { /* no rank sends anything, whatever the algorithm */
         spec->algo = SCHEDULE_RING;
         return 0;
     }
@@ -200,7 +201,7 @@ static int coll_choose(const struct coll *c, struct coll_spec *spec, struct err 
     return 0;
 }
 
-/* By the executor that is the handle's. */
+/* Prepares the rows with the handle's executor. */
 static int prepare_runs(struct coll *c, struct coll_handle *h, struct exec_rows *rows,
                         struct err *err)
 {
@@ -211,7 +212,7 @@ static int prepare_runs(struct coll *c, struct coll_handle *h, struct exec_rows 
         rc = exec_nccl_prepare(c->nccl, rows, &h->nccl, err);
     } else {
         rc = exec_mpi_prepare(c->exec, rows, &h->exec, err);
-        if (rc || !c->stages) /* all ranks know it */
+        if (rc || !c->stages) /* same outcome on all ranks */
             return rc;
         rc = coll_stages_use(h, err);
     }
@@ -229,7 +230,7 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
     struct exec_rows rows = {0};
     int rank = c->world->rank, size = dtype_bytes(spec->type);
 
-    /* The same table and the same spec everywhere: the same outcome. */
+    /* Table and spec are the same on all ranks, hence so is the outcome. */
     if (coll_choose(c, &h.spec, err))
         return -1;
     int rc = coll_rows(c, &h.spec, rank, &rows, err);

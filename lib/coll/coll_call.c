@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a collective through its stream: by the executor alone, which passes GPU buffers through
- * a stage (exec_mpi_stage).  Only data that is rounded first is copied before.
+ * Runs a collective as an operation of its stream.  The executor passes GPU buffers through a
+ * stage (exec_mpi_stage); only data that must be rounded first is copied here.
  */
 #include "coll/coll_inside.h"
 
@@ -12,14 +12,14 @@
 
 struct stage {
     char *buffer[2];            /* in, out; borrowed from the executor */
-    int rounds;                 /* in comes, which is rounded before rows read it */
-    struct device_event *there; /* owned: then it has come */
+    int rounds;                 /* in is being copied, to be rounded before rows read it */
+    struct device_event *there; /* owned: that copy is done */
 };
 
 struct coll_stages {
     struct device *device;        /* borrowed */
     struct device_queue *copy[2]; /* owned: in, out */
-    char *base;                   /* borrowed; what is pinned, or NULL */
+    char *base;                   /* borrowed; the pinned memory, or NULL */
     int64_t bytes;
     int stages;
     struct stage stage[];
@@ -62,9 +62,10 @@ int coll_stages_open(struct coll *c, const struct coll_options *o, struct err *e
     if (bytes == 0)
         return 0;
     /*
-     * One behind the other, whatever their sizes: a page can be pinned once.  A driver may not
-     * pin memory that it did not make (under confidential computing, in some virtual machines):
-     * copies then make a detour of the driver's, and those to the host are waited for.
+     * Pins all stages at once, as they are contiguous and a page can be pinned only once.  A
+     * driver may not pin memory that it did not allocate (under confidential computing, in some
+     * virtual machines): copies then go through the driver's own buffers, and copies to the
+     * host block.
      */
     if (device_pin(s->device, s->stage[0].buffer[0], bytes, err) == 0)
         s->base = s->stage[0].buffer[0];
@@ -157,7 +158,7 @@ static enum stream_state device_poll(void *arg, struct err *err)
 {
     const struct coll_call *call = arg;
     struct stage *stage = call_stage_of(call->handle);
-    struct err kept; /* by the device; what failed there has ended, too */
+    struct err kept; /* the device keeps the error; a failed copy counts as done */
 
     if (!stage->rounds)
         return exec_mpi_poll(call->handle->exec, err);
@@ -168,28 +169,29 @@ static enum stream_state device_poll(void *arg, struct err *err)
                                                                       : STREAM_MOVED;
 }
 
-/* ---- over NCCL ----
+/*
+ * ---- over NCCL ----
  *
- * Ranks that begin two runs in different orders can wait for each other for ever: each has put
- * the one into its GPU that the other has behind.  Streams alone do not keep an order, for what
- * is at their heads becomes ready at other times on other ranks.  So calls are numbered as they
- * are pushed, which is in one order on every rank, and one begins when all before it have
- * begun:
+ * Ranks that begin two runs in different orders can wait for each other for ever: each has
+ * queued first on its GPU the run that the other has queued second.  Streams alone do not keep
+ * an order, for the operations at their heads become ready at different times on different
+ * ranks.  So calls are numbered as they are pushed, which is in one order on every rank, and a
+ * call begins when all calls before it have begun:
  *
  *     stream a   1 ... 4 ...
  *     stream b     2 ....... 5         4 waits for 3, even if 3 is not ready and 4 is
  *     stream c       3 ...
  *
- * That cannot wait in a circle.  A call waits only for work that was pushed, or asked of the
- * GPU, before it: the operations before it in its stream, the condition of the caller's
- * operation before it (an event recorded, a ticket given out before the push), and the calls
- * with smaller numbers.  Among all calls that have not begun on some rank the one with the
- * smallest number waits only for calls that have begun on every rank; and those end, for the
- * executor puts runs into the GPU in the order in which they began.  Coded calls, which go over
- * MPI, have no number: they wait for nothing but work that was pushed before them.
+ * There is no circular wait.  A call waits only for work that was pushed, or issued to the GPU,
+ * before it: the operations before it in its stream, the condition of the caller's operation
+ * before it (an event recorded, a ticket given out before the push), and the calls with smaller
+ * numbers.  Among all calls that have not begun on some rank the one with the smallest number
+ * waits only for calls that have begun on every rank; and those end, for the executor puts runs
+ * into the GPU in the order in which they began.  Coded calls, which go over MPI, have no
+ * number: they wait only for work that was pushed before them.
  */
 
-/* Reports a failure of this rank alone, so far, as that of a lost peer (world.h). */
+/* Reports a failure known to this rank alone as that of a lost peer (world.h). */
 static enum stream_state failed(struct err *err)
 {
     err->code = ERR_PEER;
@@ -217,7 +219,8 @@ static enum stream_state nccl_poll(void *arg, struct err *err)
 
 struct stream_op coll_call_op(struct coll_call *call)
 {
-    /* A handle without a coll is its maker's own, of the executor: in memory of the host. */
+    /* A handle without a coll was made directly on the executor, with buffers in host
+       memory. */
     const struct coll *c = call->handle->coll;
     int staged = c && c->stages;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts the collectives under way.  Records which ranks wait for each other in one, when it
- * arrives at the head of its stream, and when it completes.  Streams run at the same time, so
- * that ranks begin calls in different orders: a call's number is its place among those that
- * were pushed, in one order on all ranks.
+ * Counts the collectives under way.  Records which ranks wait for each other in a collective,
+ * when it arrives at the head of its stream, and when it completes.  Streams run at the same
+ * time, so ranks begin calls in different orders: a call's number is its index among the pushed
+ * calls, whose order is the same on all ranks.
  */
 #include "coll/coll_inside.h"
 
@@ -35,7 +35,8 @@ void coll_meter_init(struct coll *c, const struct coll_options *o)
     init_comm(&c->meter_comm[ALL], o->meter_run, ALL, 0, rank, g->ranks);
 }
 
-/* In unequal groups ranks share segments across: no communicator names who waits for whom. */
+/* In unequal groups several ranks share a segment across groups: the wait is attributed to all
+   ranks. */
 static struct meter_comm *meter_comm_of(struct coll *c, unsigned phases)
 {
     int inside = (phases & ~(SCHEDULE_REDUCE_INSIDE | SCHEDULE_GATHER_INSIDE)) == 0,
@@ -94,7 +95,8 @@ static enum stream_state observed_poll(void *arg, struct err *err)
     return now;
 }
 
-/* Seconds that the pusher worked since its previous call.  A GPU works on its own. */
+/* Seconds that the pusher worked since its previous call; unknown with a GPU, which works
+   asynchronously. */
 static double work_s(struct coll *c)
 {
     double now = tick_now_s(), work = now - c->pushed_s - c->waited_s;

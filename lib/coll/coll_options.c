@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the options that collectives are opened with: chooses the transport for GPU memory,
- * given or not, and brings the same tuning table to all ranks.
+ * Evaluates the options that collectives are opened with: chooses the transport of GPU memory,
+ * and brings the same tuning table to all ranks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ int coll_transport_choose(enum coll_transport *out, const char *asked, const cha
     return 0;
 }
 
-/* Rank 0's text; owned by the caller (mem_free). */
+/* Prints rank 0's table to text, owned by the caller (mem_free). */
 static int make_text(const char *file, const struct topo *t, const struct pick_query *query,
                      char **text, struct err *err)
 {
@@ -52,8 +52,8 @@ static int make_text(const char *file, const struct topo *t, const struct pick_q
 }
 
 /*
- * Rank 0's text goes to the others, and every rank reads that, rank 0 too, so that all have
- * passed through the same decimals.
+ * Broadcasts rank 0's text.  Every rank parses it, rank 0 too, so that all have numbers read
+ * from the same decimals.
  */
 int coll_tuning(struct world *world, const char *file, const struct topo *t,
                 const struct pick_query *query, struct pick_table *out, struct err *err)

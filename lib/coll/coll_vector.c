@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prepares a collective over blocks for MPI, and places its buffers. */
+/* Prepares a collective over blocks for MPI, and allocates its buffers. */
 #include "coll/coll_vector.h"
 
 #include "base/mem.h"
@@ -31,7 +31,7 @@ int coll_vector_open(struct coll_vector *v, struct world *world, const struct gr
         *v = new;
         return 0;
     }
-    exec_rows_release(&rows); /* empty where exec_mpi_prepare has taken them */
+    exec_rows_release(&rows); /* empty if exec_mpi_prepare has taken them */
     coll_vector_close(&new);
     return -1;
 }

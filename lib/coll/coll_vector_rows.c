@@ -8,7 +8,7 @@
 #include "pick/pick.h"
 #include "pick/pick_auto.h"
 
-/* One vector that everybody has whole, before or afterwards or both, not blocks. */
+/* Whether every rank has the whole vector, before or afterwards or both, rather than blocks. */
 static int vector_rows_is_whole(const struct coll_vector_spec *s)
 {
     return s->phases == SCHEDULE_ALL_REDUCE || s->phases == SCHEDULE_BROADCAST;
@@ -34,7 +34,7 @@ void coll_vector_mine(const struct coll_vector_spec *s, int rank, int ranks, int
     *out = s->phases == SCHEDULE_REDUCE_SCATTER ? s->count[rank] : all;
 }
 
-/* Where in its holder's block, of count elements, segment e begins. */
+/* Offset of segment e in its holder's block of `count` elements. */
 static int64_t in_block(const struct layout *l, int64_t count, int e, int rank)
 {
     const struct groups *g = &l->groups;
@@ -43,7 +43,7 @@ static int64_t in_block(const struct layout *l, int64_t count, int e, int rank)
     return (int64_t)(count * (l->cut_num[e] * m - j * l->cut_den[e]) / l->cut_den[e]);
 }
 
-/* The elements of segment e's part of group k: of the vector, or of its owner's block. */
+/* Range of segment e's part of group k, in the vector or in its owner's block. */
 static struct range piece(const struct coll_vector_spec *s, const struct layout *l, int e,
                           int k)
 {
@@ -67,8 +67,8 @@ static int vector_rows_subchunks_of(const struct coll_vector_spec *s, const stru
             struct range r = piece(s, l, e, k);
             longest = r.hi - r.lo > longest ? r.hi - r.lo : longest;
         }
-    /* A rank has no more turns than the vector has chunks, but for those of one part, which it
-       begins or ends with; in an all-reduce, twice as many. */
+    /* A rank has no more turns than the vector has chunks, apart from those of one part at the
+       beginning or end; in an all-reduce, twice as many. */
     if (s->turns_most && others)
         most = s->turns_most / (others * (s->phases == SCHEDULE_ALL_REDUCE ? 2 : 1));
     return layout_subchunks_of(longest, bytes, chunk, most > 1 ? most : 1);

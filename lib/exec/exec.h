@@ -9,131 +9,145 @@
 #include "schedule/schedule.h"
 
 /*
- * Running a schedule.  A chunk lives in three places of a rank: `in` (never written), `out`,
- * or, where out has no room for it, scratch that the handle owns.  A row reads `in` until a row
- * has written the chunk, and what was written afterwards:
+ * Prepares a schedule for execution: from the rows of all ranks it derives one rank's own rows,
+ * each with the rows it waits for and the memory it reads and writes.  exec_mpi.h and
+ * exec_nccl.h run prepared rows.
+ *
+ * A chunk has up to three spots on a rank: in `in` (never written), in `out`, or, where out has
+ * no space for it, in scratch that the handle owns.  A row reads `in` until some row has
+ * written the chunk, and the accumulator acc afterwards:
  *
  *     first add      acc = in + arrived         acc is out or scratch
  *     later adds     acc = acc + arrived
  *     copies         acc = arrived
  *     sends          in before the first write, acc after it
  *
- * A chunk that is in both `in` and `out` and that no row writes is copied from one to the
- * other.  The scratch chunks of a schedule are scratch here too: a rank's slots (`rooms`) are
- * its chunks and its scratch chunks.
+ * A chunk that is in both `in` and `out` and that no row writes is copied from `in` to `out`.
+ * The scratch chunks of a schedule are always in scratch.  The SLOTS of a rank are its chunks,
+ * followed by the scratch chunks.
  *
  * CODED places: a row that crosses groups carries the code of its chunk (exec/exec_block8.h),
- * which is decoded, or decoded and added, where it arrives; rows inside groups stay as they
- * are.
+ * and the receiver decodes it, or decodes and adds.  Rows inside groups carry plain elements.
  *
- *     copies alone   (gathers, broadcasts)  What is passed on loses nothing, so that copies are
- *                    equal if the first of them was rounded: exec_rows_round, before.
- *     sums           Each sender of a part of a sum rounds it, and so does the rank that
- *                    completes a sum which is to be gathered across groups again, before
- *                    anybody reads it.
- *     residuals      What rounding lost can be kept and added before the next rounding, by
- *                    each sender of its parts, each owner of what it completed or gives away:
- *                    residual_elems floats, zero at first, that the caller owns.
- *     not coded      Schedules with scratch chunks (all-reduce by recursive doubling): there
- *                    both ends of a row would keep their own part as it is, and differ.
+ *     copies alone   (gathers, broadcasts)  Passing a code on loses nothing.  Copies are equal
+ *                    on all ranks if the owner's chunk was rounded first: exec_rows_round
+ *                    before the run.
+ *     sums           Each sender of a partial sum rounds it.  The rank that completes a sum
+ *                    which is then gathered across groups rounds it too, before any row reads
+ *                    it.
+ *     residuals      The rounding error can be kept and added before the next rounding, by each
+ *                    sender of partial sums, each rank that completes a sum, and each owner of
+ *                    a chunk to be copied: residual_elems floats, zero at first, owned by the
+ *                    caller.
+ *     not coded      Schedules with scratch chunks (all-reduce by recursive doubling): both
+ *                    ends of a row would keep their own part unrounded, and the results would
+ *                    differ.
  */
-/* to[i] = to[i] op arrived[i], of n elements; any op whose operands may change places. */
+/* Combines n elements: to[i] = to[i] op arrived[i].  The operation must be commutative. */
 typedef void (*exec_combine)(void *to, const void *arrived, int64_t n, void *arg);
 
+/* Memory of one rank's chunks.  The arrays are owned: exec_places_init makes them. */
 struct exec_places {
-    int chunks;
-    int coded;
+    int chunks; /* of the schedule, without its scratch chunks */
+    int coded;  /* chunks of the schedule, without its scratch chunks */
     enum dtype type;
-    enum dtype_op
-        redop;      /* the operation of adds; DTYPE_AVG divides complete sums by the ranks */
-    int elem_bytes; /* the type's, or another's that `combine` takes; copies need no type */
-    exec_combine combine; /* NULL: an add is redop's; never NULL if elem_bytes is not type's */
+    enum dtype_op redop;  /* adds; DTYPE_AVG divides complete sums by the ranks */
+    int elem_bytes;       /* type's, or those of combine's operands; copies need no type */
+    exec_combine combine; /* NULL: redop; required if elem_bytes is not type's */
     void *combine_arg;
-    int64_t *elems;  /* [chunks] length; 0: nothing to move, all its rows are dropped */
+    int64_t *elems;  /* [chunks] length; 0: the chunk is empty and its rows are dropped */
     int64_t *in_at;  /* [chunks] element offset in `in`, or -1 */
     int64_t *out_at; /* [chunks] element offset in `out`, or -1 */
 };
 
-/* elems 0, offsets -1, sums of the type. */
+/* Initializes: lengths 0, offsets -1, adds are sums of `type`. */
 void exec_places_init(struct exec_places *p, int chunks, enum dtype type);
 void exec_places_release(struct exec_places *p);
 
-/* One rank's rows, ready to run: what each waits for, and where each reads and writes. */
 enum exec_where { EXEC_IN, EXEC_OUT, EXEC_SCRATCH };
 
 struct exec_spot {
     enum exec_where where;
-    int64_t at; /* bytes */
+    int64_t at; /* byte offset */
 };
 
 enum exec_kind { EXEC_SEND, EXEC_RECV, EXEC_LOCAL };
 
+/* A row that this rank sends, receives, or (src = dst) executes locally. */
 struct exec_row {
     enum exec_kind kind;
     int lane, peer, step;
-    int slot;   /* the slot sent, or written */
-    int source; /* local: the slot that is read; else the sender's slot */
+    int slot;   /* slot that is sent or written */
+    int source; /* local: slot that is read; otherwise the sender's slot */
     enum schedule_op op;
-    int wrote, read;  /* own rows before that write, read the slot */
-    int source_wrote; /* local: own rows before that write the source */
-    int after;        /* own rows that must be done before any of this one (barrier) */
-    int complete;     /* the sum is complete behind this row */
-    int coded;        /* the wire carries the code */
-    int rounded;      /* the complete sum is rounded to what its code says */
+    int wrote, read;  /* number of earlier own rows that write, that read the slot */
+    int source_wrote; /* local: number of earlier own rows that write the source */
+    int after;        /* number of own rows that must finish before this one starts (barrier) */
+    int complete;     /* an add after which the sum is complete */
+    int coded;        /* the wire carries the chunk's code */
+    int rounded;      /* the complete sum is rounded to the values of its code */
     int64_t bytes, wire_bytes;
-    int64_t residual; /* coded adds at the sender, rounded sums: its first float; else -1 */
-    struct exec_spot from; /* send, local: what is moved */
-    struct exec_spot base; /* receive, local, of an add: the first operand */
-    struct exec_spot to;   /* receive, local: where the result goes */
+    /* index of the row's first residual (coded sends of adds, rounded sums), or -1 */
+    int64_t residual;
+    struct exec_spot from; /* send, local: source */
+    struct exec_spot base; /* receive, local, of an add: first operand */
+    struct exec_spot to;   /* receive, local: destination */
 };
 
-struct exec_self { /* a local copy from in to out */
+struct exec_self { /* a local copy from in to out, in bytes */
     int64_t from, to, bytes;
 };
 
 struct exec_span { /* a chunk of a coded gather: element offsets in `in` and `out`, or -1 */
     int64_t at[2], elems;
-    int64_t residual; /* of a chunk in `in`: its first float */
+    int64_t residual; /* if the chunk is in `in`: index of its first residual */
 };
 
+/* One rank's rows in the order of the schedule; the arrays are owned. */
 struct exec_rows {
     int rows, selves, spans, slots, ranks;
-    int lanes; /* of the schedule: as many on every rank */
+    int lanes; /* lanes of the schedule, the same on every rank */
     enum dtype type;
     enum dtype_op redop;
     int elem_bytes;
-    exec_combine combine; /* as in the places */
+    exec_combine combine; /* NULL or the operation of adds, as in exec_places */
     void *combine_arg;
     struct exec_row *row;
     struct exec_self *self;
     struct exec_span *span;
-    int64_t residual_elems;            /* of this rank */
-    int64_t scratch_bytes, most_bytes; /* most_bytes: of the largest chunk, anybody's */
-    int64_t slow_bytes, slow_in_bytes; /* to and from other groups, this rank, one run */
-    int64_t fast_bytes;                /* sent inside the group */
+    int64_t residual_elems;            /* this rank's residual floats */
+    int64_t scratch_bytes, most_bytes; /* most_bytes: the largest chunk of the schedule */
+    /* sent to, received from other groups by this rank in one run */
+    int64_t slow_bytes, slow_in_bytes;
+    int64_t fast_bytes; /* sent inside the group by this rank in one run */
 };
 
 /*
- * From the rows of one rank (schedule_gen with that rank).  ERR_MISMATCH when a row reads a
- * chunk that the places do not have; ERR_INPUT for a type or an operation that has no code.
+ * Prepares the rows of one rank.  s: the schedule as schedule_gen gives it for that rank,
+ * borrowed during the call.  places is copied, so it may be released afterwards; combine_arg
+ * stays borrowed.  *r is written on success only, and owned by the caller.  ERR_MISMATCH if a
+ * row reads a chunk that the places do not have; ERR_INPUT if places->coded and the type is not
+ * f32 or bf16, or the reduction is not a sum or average.
  */
 int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
                    const struct exec_places *places, struct err *err);
 void exec_rows_release(struct exec_rows *r);
 /*
- * Rounds the chunks of `buffer`, which is this rank's `in` or `out`, to what their codes say;
- * nothing unless the rows are a coded gather.  Round `in` before a run, if copies are to be
- * equal; round `out` to have what a run would leave there.  residual: of `in`; or NULL: none is
- * kept.
+ * For a coded gather, rounds this rank's chunks in `buffer` to the values of their codes;
+ * otherwise does nothing.  `where` says whether buffer is `in` or `out`.  Round `in` before a
+ * run so that copies equal the original; round `out` to get the contents that a run would leave
+ * there.  residual: [residual_elems] for `in`, or NULL to keep none; NULL for `out`.
  */
 void exec_rows_round(const struct exec_rows *r, enum exec_where where, void *buffer,
                      float *residual);
-/* The code of a coded row, wire_bytes long.  residual: of the run, or NULL: none is kept. */
+/* Encodes the chunk at `from` of a coded row into code, wire_bytes long.  residual:
+   [residual_elems] of this data, or NULL to keep none. */
 void exec_row_code(const struct exec_rows *r, const struct exec_row *row, void *code,
                    const void *from, float *residual);
 /*
- * Lands what arrived at `to`: a copy, or base and arrived reduced, divided when complete, and
- * rounded when it is to be.
+ * Finishes a receive or local row: writes to `to` the arrived chunk, or base op arrived for an
+ * add.  Decodes `arrived` if the row is coded, divides a complete average, and rounds the
+ * result where row->rounded.  residual as in exec_row_code.
  */
 void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *to,
                    const void *base, const void *arrived, float *residual);

@@ -40,7 +40,8 @@ KERN_INLINE float block8_scale_of(int e)
     return float_of(e == NOT_FINITE ? 0x7fc00000 : (e + 127) << 23);
 }
 
-/* As patterns of bits magnitudes stand in order, with infinity and NaN above all others. */
+/* As bit patterns, magnitudes are ordered like numbers, with infinity and NaN above the
+   others. */
 KERN_INLINE int exponent_of(const float *v)
 {
     int32_t most = 0;
@@ -54,8 +55,8 @@ KERN_INLINE int exponent_of(const float *v)
 }
 
 /*
- * Adding 1.5 2^23 lines the ulp up with 1: the sum is rounded to a whole number, to nearest
- * even, by which its pattern differs from that of 1.5 2^23.
+ * Adding 1.5 2^23 aligns the ulp with 1: the sum is rounded to a whole number, to nearest even,
+ * by which its bit pattern differs from that of 1.5 2^23.
  */
 KERN_INLINE int block_encode(int8_t *code, const float *v)
 {
@@ -81,7 +82,7 @@ KERN_INLINE void block_residual(float *residual, const float *v, const int8_t *c
     }
 }
 
-/* elem: the type in memory; load, save: to and from f32. */
+/* elem: the type in memory; LOAD, SAVE: to and from f32. */
 #define LOAD_F32(x)  (x)
 #define SAVE_F32(x)  (x)
 #define LOAD_BF16(x) dtype_f32_of_bf16(x)
@@ -144,7 +145,7 @@ static void exec_block8_encode(int8_t *code, const void *x, enum dtype type, flo
         encode_bf16(code, x, blocks);
 }
 
-/* a NULL: nothing is added. */
+/* If a is NULL nothing is added. */
 static void decode(void *to, const void *a, enum dtype type, const int8_t *code, int64_t blocks)
 {
     if (type == DTYPE_F32 && a)

@@ -9,7 +9,7 @@ extern "C" {
 #include "exec/exec_cuda_land.h"
 }
 
-/* Bits and numbers, as base/dtype.h has them. */
+/* Conversions of bits and numbers, as in base/dtype.h. */
 static __device__ __forceinline__ float f32_of_bf16(uint16_t h)
 {
     return __uint_as_float((uint32_t)h << 16);
@@ -48,7 +48,7 @@ static __device__ __forceinline__ uint16_t f16_of_f32(float f)
     return (uint16_t)(sign | r);
 }
 
-/* A type: how it is added, how divided, and the key by which it is compared. */
+/* A type: its sum, its division, and the key by which it is compared. */
 struct of_f32 {
     typedef uint32_t bits;
     typedef int32_t key_type;
@@ -177,7 +177,7 @@ template <class BITS> struct alignas(16) pack {
     BITS v[16 / sizeof(BITS)];
 };
 
-/* Elements [head, head + packs x 16 bytes) by packs, the others one by one. */
+/* Handles elements [head, head + packs x 16 bytes) by packs, the others one by one. */
 template <class LAND>
 static __global__ void cuda_land(typename LAND::bits *to, const typename LAND::bits *base,
                                  const typename LAND::bits *arrived, int ranks, int64_t head,
@@ -203,7 +203,7 @@ static __global__ void cuda_land(typename LAND::bits *to, const typename LAND::b
     }
 }
 
-enum { THREADS = 256, BLOCKS_MOST = 1024 }; /* enough to fill any GPU of today */
+enum { THREADS = 256, BLOCKS_MOST = 1024 }; /* enough to fill any current GPU */
 
 template <class LAND>
 static int cuda_land_launch(void *stream, void *to, const void *base, const void *arrived,
@@ -221,7 +221,8 @@ static int cuda_land_launch(void *stream, void *to, const void *base, const void
                        : n - packs * (int64_t)(16 / sizeof(bits));
     int64_t blocks = (most + THREADS - 1) / THREADS;
     blocks = blocks < BLOCKS_MOST ? blocks : (int64_t)BLOCKS_MOST;
-    /* An error of a program's that loads us, or of NCCL's, would be taken for this kernel's. */
+    /* Clears an earlier error of the host program or of NCCL, which would be taken for this
+       kernel's. */
     (void)cudaGetLastError();
     KERN_LAUNCH(cuda_land<LAND>, dim3((unsigned)blocks), dim3(THREADS), 0, stream, (bits *)to,
                 (const bits *)base, (const bits *)arrived, ranks, head, packs, n);

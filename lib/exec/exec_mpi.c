@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Executes prepared rows over MPI and shared memory.  Each (lane, peer, direction) is a queue
- * in row order:
+ * in row order; its HEAD is its first row or message that has not begun:
  *
- *   message, send   the head goes out once the rule of execution lets it be read; up to
- *                   `window` of them in flight
- *   message, recv   posted early, up to `window`: a copy whose place is free lands there at
- *                   once, anything else in a slot, to be copied or added when the rule says so
- *   shared, send    the head is announced by raising `ready`; it was read when `done` rises. Of
- *                   a small queue it is copied into the pair first, and needs no waiting
+ *   message, send   the head is sent once the rule of execution (may_go) lets it be read; up to
+ *                   `window` messages are in flight
+ *   message, recv   posted early, up to `window`: a copy whose destination is free is received
+ *                   there, anything else in a slot, to be copied or added when the rule permits
+ *   shared, send    the head is announced by raising `ready`; it was read when `done` rises.
+ *                   In a small queue it is copied into the pair first, and needs no waiting
  *   shared, recv    the head is copied or added from the sender's buffer when it is announced
- *                   and the rule lets it land, then `done` is raised
+ *                   and the rule permits it, then `done` is raised
  *
- * No deadlock for any window >= 1: of all heads, the least unfinished row has its queue's two
- * ends before it.
- * The layout of the shared part of a handle is exec_mpi_inside.h's.
+ * No deadlock for any window >= 1: among all heads, the least unfinished row is the head of its
+ * queue on both ends. exec_mpi_inside.h draws the layout of the shared part of a handle.
  */
 #include "exec/exec_mpi_inside.h"
 
@@ -26,8 +25,7 @@
 enum {
     POLLS_PER_YIELD = 16,
     WINDOW_BYTES = 2 << 20,
-    SHARED_BYTES =
-        128 << 10 /* taken from peers of this host between two looks at the network */
+    SHARED_BYTES = 128 << 10 /* read from peers of this host between two polls of the network */
 };
 
 static char *mpi_spot(const struct exec_mpi_handle *h, struct exec_spot s)
@@ -35,7 +33,8 @@ static char *mpi_spot(const struct exec_mpi_handle *h, struct exec_spot s)
     return h->base[s.where] + s.at;
 }
 
-/* The rule of execution: what must have happened before a row may touch its slots. */
+/* The rule of execution: whether all earlier accesses to a row's slots that it depends on are
+   done. */
 static int may_go(const struct exec_mpi_handle *h, const struct exec_row *row)
 {
     if (h->finished < row->after || h->writes[row->slot] != row->wrote ||
@@ -81,7 +80,7 @@ static int mpi_failed(struct err *err, int rc, int peer)
     return err_set(err, ERR_PEER, "MPI reports error %d with rank %d", rc, peer);
 }
 
-/* Where the bytes of a message to be sent are: in place, or packed or coded into a slot. */
+/* Returns the bytes of a message to be sent: in place, or packed or coded into a slot. */
 static const char *mpi_gather(struct exec_mpi_handle *h, struct exec_queue *q,
                               const struct exec_message *m, char *slot)
 {
@@ -110,7 +109,7 @@ static void mpi_scatter(struct exec_mpi_handle *h, struct exec_queue *q,
     }
 }
 
-/* Begins sends that the rule allows, and receives ahead of time.  1: something began. */
+/* Begins sends that the rule allows, and receives ahead of time.  1: progress. */
 static int post(struct exec_mpi_handle *h, struct exec_queue *q, struct err *err)
 {
     int moved = 0, rc;
@@ -139,7 +138,7 @@ static int post(struct exec_mpi_handle *h, struct exec_queue *q, struct err *err
     return moved;
 }
 
-/* Messages that are through, in row order. */
+/* Finishes completed messages, in row order. */
 static int pass_messages(struct exec_mpi_handle *h, struct exec_queue *q)
 {
     int moved = 0;
@@ -160,8 +159,8 @@ static int pass_messages(struct exec_mpi_handle *h, struct exec_queue *q)
 }
 
 /*
- * One look at all messages in flight.  MPI_Testsome enters the progress engine once, where a
- * test of each would poll the sockets again and again.
+ * Tests all messages in flight at once.  MPI_Testsome enters the progress engine once; a test
+ * of each message would poll the sockets each time.
  */
 static int test_messages(struct exec_mpi_handle *h, struct err *err)
 {
@@ -196,8 +195,8 @@ static int poll_messages(struct exec_mpi_handle *h, struct err *err)
     return moved;
 }
 
-/* Copies into the pair's own slots, which are free again when the start before the last was
-   taken. */
+/* Copies into the pair's own slots, which are free again when the receiver has read the start
+   before the last. */
 static int poll_eager_send(struct exec_mpi_handle *h, struct exec_queue *q)
 {
     struct exec_pair *pair = q->pair;
@@ -247,7 +246,7 @@ static int poll_shared_recv(struct exec_mpi_handle *h, struct exec_queue *q, int
     int64_t ready = atomic_load_explicit(&pair->ready, memory_order_acquire) - start;
     int moved = 0;
 
-    /* A sender that copied may be in its next start already. */
+    /* A sender that copied may already be in its next start. */
     ready = ready < q->count ? ready : q->count;
     while (*budget > 0 && q->passed < ready) {
         const struct exec_row *row = exec_queue_row(h, q, q->passed);
@@ -275,8 +274,8 @@ static int poll_local(struct exec_mpi_handle *h, struct exec_queue *q)
 }
 
 /*
- * The queues of this host, a little at a time: what waits for the network is looked after in
- * between, for the ports are what a collective waits for in the end.  The queues take turns.
+ * Serves the queues of this host, a limited number of bytes at a time, so that the network is
+ * polled in between: the ports are what a collective finally waits for.  The queues take turns.
  */
 static int poll_shared(struct exec_mpi_handle *h)
 {
@@ -323,7 +322,7 @@ int exec_mpi_start(void *handle, struct err *err)
     return 0;
 }
 
-/* The local copies, a few at a time between the rows. */
+/* Does a few local copies at a time, between the rows. */
 static int poll_selves(struct exec_mpi_handle *h)
 {
     if (h->selves_left == 0 || !exec_stage_has_all(h))
@@ -336,7 +335,7 @@ static int poll_selves(struct exec_mpi_handle *h)
     return 1;
 }
 
-/* Messages of this handle: MPI may still read or write what they were given. */
+/* Whether MPI may still read or write buffers of this handle's messages. */
 static int in_flight(const struct exec_mpi_handle *h)
 {
     for (int i = 0; i < h->requests; i++)
@@ -346,14 +345,14 @@ static int in_flight(const struct exec_mpi_handle *h)
 }
 
 /*
- * After a poll that moved nothing.  Open MPI's MPI_Testsome does not return what its progress
- * brought, the next call does: a yield in between delays each message by a turn of all ranks
- * (eight on two cores: 10 to 20 % of a small collective).  Where ranks share cores Open MPI's
- * progress yields by itself; where it does not know that they do, every 16th poll, some 80 us
- * apart, is idle.
+ * Follows a poll without progress.  Open MPI's MPI_Testsome does not return the messages that
+ * its progress completed, the next call does: a yield in between delays each message by a
+ * scheduling round of all ranks (eight on two cores: 10 to 20 % of a small collective).  Where
+ * ranks share cores Open MPI's progress yields by itself; for those where it does not detect
+ * this, every 16th poll, some 80 us apart, is idle.
  *
- * A rank that waits for its host alone enters MPI seldom, since a call polls all sockets.  It
- * does so because others may wait for a message that the program began before.
+ * A rank that waits only for its own host enters MPI seldom, since a call polls all sockets.
+ * It must enter sometimes, because others may wait for a message that the program began before.
  */
 static enum stream_state progress_idle(struct exec_mpi_handle *h, double now)
 {
@@ -391,7 +390,7 @@ enum stream_state exec_mpi_poll(void *handle, struct err *err)
         return STREAM_DONE;
     }
     double now = tick_now_s();
-    if (moved || waits) { /* for this rank's own GPU, no other rank */
+    if (moved || waits) { /* waits for this rank's own GPU, not for another rank */
         h->moved_s = now;
         if (moved)
             return STREAM_MOVED;

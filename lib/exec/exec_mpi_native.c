@@ -11,10 +11,10 @@ struct exec_native {
     struct world *world; /* borrowed */
     struct exec_native_spec spec;
     int elems, even;
-    int *count, *at; /* [ranks] */
+    int *count, *at; /* [ranks] elements and offset of each block */
     MPI_Datatype type;
     MPI_Op op;
-    int own; /* type and op are made here */
+    int own; /* type and op were created here */
 };
 
 void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t *hi)
@@ -23,7 +23,7 @@ void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t 
     *hi = elems / ranks * (rank + 1) + elems % ranks * (rank + 1) / ranks;
 }
 
-/* MPI tells an operation nothing but the datatype's handle: one function for each pair. */
+/* MPI passes an operation only the datatype's handle, hence one function for each pair. */
 #define OWN_OP(name, type, op)                                                                 \
     static void name(void *in, void *inout, int *n, MPI_Datatype *mpi_type)                    \
     {                                                                                          \
@@ -43,7 +43,7 @@ int exec_native_open(struct exec_native **out, struct world *world,
     static MPI_User_function *const of[2][DTYPE_OPS] = {
         {mpi_native_sum_bf16, mpi_native_max_bf16, mpi_native_min_bf16, mpi_native_sum_bf16},
         {mpi_native_sum_f16, mpi_native_max_f16, mpi_native_min_f16, mpi_native_sum_f16}};
-    /* An average is a sum so far. */
+    /* An average is computed as a sum, then scaled. */
     const MPI_Op ops[DTYPE_OPS] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_SUM};
     enum dtype type = spec->type;
     int64_t elems = spec->elems;
@@ -102,7 +102,7 @@ static int mpi_native_run(struct exec_native *n, const void *in, void *out)
 {
     MPI_Comm comm = n->world->mpi->data;
     int mine = n->count[n->world->rank], root = n->spec.root;
-    /* MPI_Bcast takes one buffer for both ways; of the root's it only reads. */
+    /* MPI_Bcast has one buffer for both directions; the root's is only read. */
     void *one = root == n->world->rank ? (void *)(uintptr_t)in : out;
 
     switch (n->spec.op) {

@@ -8,10 +8,10 @@
 #include "world/world.h"
 
 /*
- * The MPI library's own collectives, for comparison with ours: the calls of a program without
- * paro.  The vector of `elems` is cut into one block per rank, in rank order: rank r owns
- * elements [elems r / n, elems (r+1) / n).  Where the blocks are equal the plain call is used
- * (MPI_Allgather, MPI_Reduce_scatter_block), else the form with counts.
+ * The MPI library's own collectives, for comparison with ours: the calls that a program makes
+ * without paro.  The vector of `elems` is cut into one block per rank, in rank order: rank r
+ * owns elements [elems r / n, elems (r+1) / n).  Where the blocks are equal the plain call is
+ * used (MPI_Allgather, MPI_Reduce_scatter_block), else the form with counts.
  */
 enum exec_native_op {
     EXEC_NATIVE_ALL_GATHER,
@@ -22,35 +22,37 @@ enum exec_native_op {
 
 struct exec_native_spec {
     enum exec_native_op op;
-    int64_t elems; /* of the whole vector */
+    int64_t elems; /* length of the whole vector */
     enum dtype type;
-    enum dtype_op redop; /* of the reductions */
-    int root;            /* of the broadcast */
+    enum dtype_op redop; /* reductions only */
+    int root;            /* broadcast only */
 };
 
 struct exec_native;
 
 /*
- * ERR_INPUT when elems is more than MPI counts (2^31 - 1).  bf16 and f16 are reduced by MPI
- * operations made here, with dtype_reduce.  MPI has no average: MPI_SUM, then dtype_scale of
- * what this rank got, within exec_native_run.
+ * ERR_INPUT if elems is more than MPI counts (2^31 - 1).  bf16 and f16 are reduced by MPI
+ * operations defined here, with dtype_reduce.  MPI has no average: exec_native_run uses
+ * MPI_SUM, then dtype_scale on this rank's result.
  */
 int exec_native_open(struct exec_native **out, struct world *world,
                      const struct exec_native_spec *spec, struct err *err);
 void exec_native_close(struct exec_native *n);
 /*
- * Blocks, with MPI held: nothing else of this process may need the network meanwhile.  A
- * broadcast has one buffer: the root sends from `in` and leaves `out` alone, the others get
- * `out` and leave `in` alone.
+ * Runs the collective and blocks until it is done, holding MPI: no other thread of this process
+ * may use the network meanwhile.  in and out: elements of spec.type; the whole vector, or this
+ * rank's block (exec_native_block) on the scattered side.  A broadcast has one buffer: the root
+ * sends from `in` and leaves `out` alone, the others receive in `out` and leave `in` alone.
  */
 int exec_native_run(struct exec_native *n, const void *in, void *out, struct err *err);
-/* The MPI library and its version, "Open MPI v4.1.4": what it says of itself, as far as a comma
- * or the end of a line; printable, at most room - 1 characters. */
+/* Writes the MPI library's name and version, such as "Open MPI v4.1.4": MPI_Get_library_version
+ * up to a comma or line end; printable, at most slot - 1 characters. */
 void exec_native_library(char *text, int slot);
-/* The block of a rank. */
+/* The block of a rank: elements [*lo, *hi). */
 void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t *hi);
 
-/* All ranks leave together, as near as MPI_Barrier can: the start of a measurement. */
+/* A barrier from which all ranks leave as close together as MPI_Barrier can: starts a
+   measurement. */
 int exec_native_barrier(struct world *world, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes queues of one rank's rows, and messages of the rows of a queue.  Both ends make the
- * same messages of the same rows: by step, and by size.
+ * Groups one rank's rows into queues, and the rows of a queue into messages.  Both ends make
+ * the same messages of the same rows: by step, and by size.
  *
  *   rows of queue (lane 0, to 3)    step 0: c0 c1    step 1: c4    step 2: c0 c1 c2 c3
  *   messages                        [c0 c1]          [c4]          [c0 c1 c2 c3]
@@ -35,7 +35,7 @@ void exec_queues_make(struct exec_mpi_handle *h)
     for (int i = 0; i < r->rows; i++) {
         const struct exec_row *row = &r->row[i];
         int q = i ? queue_of[i - 1] : 0, n = 0;
-        /* neighbours in row order are often of one queue: look there first */
+        /* neighbours in row order often share a queue: look there first */
         for (; n < h->queues && !belongs(&h->queue[q], row); n++)
             q = (q + 1) % h->queues;
         if (n == h->queues) {
@@ -61,7 +61,7 @@ void exec_queues_make(struct exec_mpi_handle *h)
     mem_free(queue_of);
 }
 
-/* Where the bytes of a row lie on this side of the wire. */
+/* The local end of a row. */
 static struct exec_spot near_end(const struct exec_row *row)
 {
     return row->kind == EXEC_SEND ? row->from : row->to;
@@ -91,10 +91,10 @@ static void mpi_queues_make_messages(struct exec_mpi_handle *h, struct exec_queu
 }
 
 /*
- * As many messages as of the largest chunk fit.  So queues of smaller chunks have fewer bytes
- * in flight, and of a port they share as much as they need: narrow rails that got as much as
- * wide ones were through early, and what the wide ones then sent alone came late (all-reduce
- * on [4,4,3]).
+ * Sizes a window in messages of the largest chunk.  So queues of smaller chunks have fewer
+ * bytes in flight, in proportion to their share of a port: when narrow rails got as many bytes
+ * as wide ones they finished early, and the wide ones then sent alone and finished late
+ * (all-reduce on [4,4,3]).
  */
 static int mpi_queues_window_of(const struct exec_mpi_handle *h, const struct exec_queue *q)
 {
@@ -111,7 +111,8 @@ static int mpi_queues_window_of(const struct exec_mpi_handle *h, const struct ex
 
 static int make_window(struct exec_mpi_handle *h, struct exec_queue *q, int at, struct err *err)
 {
-    /* A receive may come too early for its place: it always has a slot; a send when packed. */
+    /* A receive may arrive before its destination is free: it always has a slot; a send only if
+       packed. */
     int slots = q->kind == EXEC_RECV;
     void *slot = NULL;
 

@@ -3,7 +3,7 @@
  * Shares a handle's buffers and counters with the ranks of its host, and finds theirs.  The
  * bases of a start are written before the first `ready` of that start, and the next start
  * begins only after every receiver has raised `done` to the end: a receiver never reads a base
- * that is being changed.
+ * while it changes.
  */
 #include "exec/exec_mpi_inside.h"
 
@@ -16,13 +16,12 @@ static int is_shared(const struct exec_mpi_handle *h, const struct exec_queue *q
 }
 
 /*
- * A sender that waits until its bytes were read waits for another process to get a core: as
- * long as copying some 10 KiB takes at the least (a switch and back is 3 to 10 us, a copy 5
- * GB/s).
+ * A sender that waits for its bytes to be read waits for another process to get a core: at
+ * least as long as copying some 10 KiB takes (a switch and back is 3 to 10 us, a copy 5 GB/s).
  */
 enum { EAGER_BYTES_MAX = 32 << 10 };
 
-/* Bytes of all rows of a queue, each on its own cache lines; 0 when they are too many. */
+/* Bytes of all rows of a queue, each on its own cache lines; 0 if they exceed the limit. */
 static int64_t eager_bytes(const struct exec_mpi_handle *h, const struct exec_queue *q)
 {
     int64_t sum = 0;
@@ -73,7 +72,7 @@ int exec_shared_find(struct exec_mpi_handle *h, struct err *err)
     return 0;
 }
 
-/* Tags of all lanes of all handles differ; the largest lane of any rank decides. */
+/* Takes tags that differ for all lanes of all handles; the largest lane of any rank decides. */
 static int take_tags(struct exec_mpi_handle *h, int lanes, struct err *err)
 {
     struct world *w = h->x->world;
@@ -89,7 +88,7 @@ static int take_tags(struct exec_mpi_handle *h, int lanes, struct err *err)
     world_enter(w);
     MPI_Comm_get_attr(h->comm, MPI_TAG_UB, &most, &there);
     world_leave(w);
-    if (there && w->mpi->next_tag > *most - lanes) /* the same on every rank */
+    if (there && w->mpi->next_tag > *most - lanes) /* same outcome on every rank */
         return err_set(err, ERR_SYS, "%d lanes after %d others, but this MPI counts tags to %d",
                        lanes, w->mpi->next_tag, *most);
     h->tag = w->mpi->next_tag;
@@ -115,7 +114,7 @@ int exec_shared_open(struct exec_mpi_handle *h, struct err *err)
     bytes += head_bytes(entries) + arena_space(h->rows.scratch_bytes);
     if (world_share_open(w, bytes, &h->share, err))
         return -1;
-    /* This rank's part: the sending pairs and what each row of theirs reads. */
+    /* This rank's part: the sending pairs, with the source of each row. */
     char *part = h->share.base[w->node_rank];
     struct exec_head *head = (struct exec_head *)(void *)part;
     int64_t at = head_bytes(entries);
@@ -139,11 +138,11 @@ int exec_shared_open(struct exec_mpi_handle *h, struct err *err)
     }
     head->base[EXEC_SCRATCH] = at;
     h->base[EXEC_SCRATCH] = part + at;
-    /* The exchange is also the barrier behind which every part is filled. */
+    /* The exchange is also the barrier after which every part is filled. */
     return take_tags(h, lanes, err);
 }
 
-/* Offset of a buffer in this rank's arena; NULL is 0 and never read. */
+/* Offset of a buffer in this rank's arena; NULL gives 0 and is never read. */
 static int arena_offset(const struct exec_mpi_handle *h, const void *p, int64_t *out)
 {
     const char *base = h->x->arena.base, *at = p;

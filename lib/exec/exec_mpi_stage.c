@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies the buffers of a GPU through the host's while rows run.  Both are cut into cells;
- * those of `in` come in the order in which rows want them, those of `out` go when the last row
- * has written there:
+ * those of `in` are copied in the order in which rows need them, those of `out` when the last
+ * row has written there:
  *
- *     GPU to host    0 1 2 3        cells of in, a few asked for ahead
- *     ranks            0 1 2 3      rows that read cell 0 go while 1 and 2 are copied
+ *     GPU to host    0 1 2 3        cells of in, a few copies issued ahead
+ *     ranks            0 1 2 3      rows that read cell 0 run while 1 and 2 are copied
  *     host to GPU        0 1 2 3    cells of out
  *
- * A GPU that fails copies nothing more: what is in the host's buffers goes to the other ranks,
- * who wait for it, and the device keeps the error.
+ * A GPU that fails copies nothing more: the contents of the host buffers are sent to the other
+ * ranks, which wait for them, and the device keeps the error.
  */
 #include <string.h>
 
@@ -17,25 +17,25 @@
 #include "exec/exec_mpi_inside.h"
 
 enum {
-    CELL = 256 << 10, /* 10 us of a bus of 25 GB/s, of which the asking is 2 or 3 */
-    AHEAD = 16        /* 160 us: a thread that polls is back before */
+    CELL = 256 << 10, /* 10 us of a bus of 25 GB/s, of which issuing takes 2 or 3 */
+    AHEAD = 16        /* 160 us: a polling thread returns earlier */
 };
 
 struct way {                           /* in: to the host; out: to the GPU */
     struct device_queue *queue;        /* borrowed */
-    struct device_event *there[AHEAD]; /* owned: of the cells that were asked for */
-    int64_t bytes;                     /* as far as rows read, or write */
-    int cells, *cell;                  /* that may be asked for, in this order; owned */
-    int asked, came;                   /* of these */
+    struct device_event *there[AHEAD]; /* owned: recorded after each issued copy */
+    int64_t bytes;                     /* up to the last byte that rows read, or write */
+    int cells, *cell;                  /* cells that may be copied, in this order; owned */
+    int asked, came;                   /* of these: copies issued, copies done */
     int64_t came_bytes;
 };
 
 struct exec_stage {
     struct way in, out;
-    int *wants;               /* [rows] so many cells of in; owned */
-    int outs, *writes, *left; /* [outs] what writes to a cell of out; and still has to; owned */
-    const char *from, *next_from; /* on the GPU; NULL: in is there as it is */
-    char *to, *next_to;           /* NULL: out stays here */
+    int *wants;               /* [rows] number of cells of in that must have come; owned */
+    int outs, *writes, *left; /* [outs] writes to a cell of out; those still to come; owned */
+    const char *from, *next_from; /* on the GPU; NULL: in is already on the host */
+    char *to, *next_to;           /* NULL: out stays on the host */
 };
 
 static int64_t cells(int64_t bytes)
@@ -55,7 +55,7 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Where a row reads. */
+/* The spots that a row reads. */
 static int reads_of(const struct exec_row *row, struct exec_spot spot[2])
 {
     int n = 0;
@@ -72,7 +72,8 @@ static int writes_out(const struct exec_row *row)
     return row->kind != EXEC_SEND && row->to.where == EXEC_OUT;
 }
 
-/* How many cells are there when those of [at, at + bytes) are: new ones are put behind. */
+/* Appends new cells of [at, at + bytes) to the order; returns how many must have come for
+   it. */
 static int want(struct exec_stage *s, int *place, int64_t at, int64_t bytes)
 {
     int most = 0;
@@ -174,10 +175,10 @@ void exec_mpi_set_gpu(struct exec_mpi_handle *h, const void *in, void *out)
 
 /* ---- a run ---- */
 
-/* 1: more has come. */
+/* Issues and counts copies.  1: some have completed. */
 static int go_on(struct way *w, char *to, const char *from)
 {
-    struct err kept; /* by the device: what failed there has ended, too */
+    struct err kept; /* the device keeps the error; failed copies count as done */
     int came = w->came;
 
     for (; w->came < w->asked && device_done(w->there[w->came % AHEAD], &kept); w->came++)

@@ -18,10 +18,10 @@
 enum {
     TRACKS_USUAL = 4,
     /*
-     * Blocks that all tracks together may keep waiting on the GPU.  One that waits for its
-     * other end holds a multiprocessor; with no more than this, fewer than half of the 132 of
-     * an H100, all tracks and the kernels that add always find room: nobody waits for room that
-     * a waiting one has.
+     * Blocks that all tracks together may keep waiting on the GPU.  A block that waits for its
+     * peer holds a multiprocessor.  With at most 64, fewer than half of the 132 of an H100, all
+     * tracks and the adding kernels always find free multiprocessors: none waits for one that a
+     * waiting block holds.
      */
     BLOCKS = 64
 };
@@ -52,7 +52,8 @@ static void *abort_one(void *comm)
     return NULL;
 }
 
-/* Not in a group of NCCL's: of those supported the older ones end them one behind the other. */
+/* Not in an NCCL group: older supported versions abort the members of a group one after the
+   other. */
 void exec_nccl_abort_all(const ncclComm_t *comm, int n)
 {
     pthread_t *thread = mem_new((size_t)n + 1, sizeof *thread);
@@ -80,7 +81,7 @@ static void abort_tracks(struct exec_nccl *x)
     for (int t = 0; t < x->tracks; t++)
         aborted[t] = x->track[t].comm;
     exec_nccl_abort_all(aborted, x->tracks);
-    /* NCCL may have filled in a child until its parent was gone. */
+    /* NCCL may fill in a child communicator until its parent is aborted. */
     for (int t = 0; t < x->tracks; t++) {
         late[t] = x->track[t].comm == aborted[t] ? NULL : x->track[t].comm;
         more |= late[t] != NULL;
@@ -102,11 +103,11 @@ int exec_nccl_fail(struct exec_nccl *x, struct err *err)
     if (own)
         err_prefix(err, "rank %d: ", x->rank);
     err->has_rank = 1;
-    if (x->tell) /* a rank that is told leaves, and does not come to the agreement */
+    if (x->tell) /* a rank that hears of it leaves and does not reach the agreement */
         err->code = ERR_PEER;
     x->failed = 1;
     x->failure = *err;
-    /* Before what the others may see of it without words. */
+    /* Before the others can notice the failure by other means. */
     if (own && x->tell)
         x->tell(x->arg, err);
     abort_tracks(x); /* also ends the waits on the GPU */
@@ -116,7 +117,7 @@ int exec_nccl_fail(struct exec_nccl *x, struct err *err)
 /* Polls for failures that other ranks reported: -1. */
 static int hears(struct exec_nccl *x, struct err *err)
 {
-    const double every_s = 1e-3; /* a look costs less than 1 us of it */
+    const double every_s = 1e-3; /* a call costs less than 1 us of it */
     double now = tick_now_s();
 
     if (!x->hear || now - x->heard_s < every_s)
@@ -125,7 +126,7 @@ static int hears(struct exec_nccl *x, struct err *err)
     return x->hear(x->arg, err);
 }
 
-/* A rank that NCCL finds gone may have said why, before: its message is awaited. */
+/* A rank that NCCL reports lost may have sent the reason before: waits for its message. */
 static int hears_soon(struct exec_nccl *x, struct err *err)
 {
     const double on_its_way_s = 1;
@@ -149,7 +150,7 @@ static int nccl_refused(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, c
     if (peer && hears_soon(x, err))
         return exec_nccl_fail(x, err);
     if (rc == ncclUnhandledCudaError && x->begin && device_done(x->begin, err) < 0)
-        err_prefix(err, "%s %s: ", call, place); /* the device knows more */
+        err_prefix(err, "%s %s: ", call, place); /* the device's error is more specific */
     else if (rc == ncclInProgress)
         err_set(err, ERR_PEER, "%s %s: no answer from other ranks for %g s", call, place,
                 x->deadline_s);
@@ -225,7 +226,7 @@ int exec_nccl_wait(struct exec_nccl *x, const struct device_event *e, const char
     return done < 0 ? exec_nccl_fail(x, err) : 0;
 }
 
-/* Rank 0 shares this: the communicator's name, and whether there is one. */
+/* Broadcast by rank 0: the communicator's name, and whether it could be made. */
 struct named {
     ncclUniqueId id;
     int rc;
@@ -271,7 +272,8 @@ static int make_queues(struct exec_nccl *x, struct err *err)
     return 0;
 }
 
-/* Memory that a peer's GPU or its network may be let into; registered where NCCL does that. */
+/* Allocates memory that a peer's GPU or its network may access; registered where NCCL does
+   that. */
 static int make_memory(struct exec_nccl *x, int64_t bytes, struct err *err)
 {
     void *touch = NULL;
@@ -281,7 +283,7 @@ static int make_memory(struct exec_nccl *x, int64_t bytes, struct err *err)
     x->touch = touch;
     if (bytes == 0)
         return 0;
-    device_stream(x->door); /* makes the GPU this thread's */
+    device_stream(x->door); /* makes the GPU current for this thread */
     ncclResult_t rc = ncclMemAlloc(&x->taken, (size_t)bytes);
     if (rc != ncclSuccess)
         return err_set(err, ERR_SYS,
@@ -293,11 +295,11 @@ static int make_memory(struct exec_nccl *x, int64_t bytes, struct err *err)
     for (int t = 0; t < x->tracks; t++)
         if (ncclCommRegister(x->track[t].comm, x->taken, (size_t)bytes,
                              &x->track[t].registered) != ncclSuccess)
-            x->track[t].registered = NULL; /* goes without, by copies of NCCL's own */
+            x->track[t].registered = NULL; /* NCCL then copies through its own buffers */
     return device_sync(x->door, err);
 }
 
-/* ERR_INPUT, ERR_ABSENT: not by this NCCL, not on this device. */
+/* ERR_INPUT: the device is not a GPU; ERR_ABSENT: this NCCL is too old. */
 static int supported(const struct device *device, struct err *err)
 {
     int version = 0;
@@ -306,7 +308,7 @@ static int supported(const struct device *device, struct err *err)
         return err_set(err, ERR_INPUT, "NCCL on device '%s', expected a GPU",
                        device_name(device));
     ncclGetVersion(&version);
-    if (version < 21900) /* without ncclCommRegister, ncclMemAlloc */
+    if (version < 21900) /* lacks ncclCommRegister, ncclMemAlloc */
         return err_set(err, ERR_ABSENT, "NCCL %d.%d.%d, expected 2.19 or newer",
                        version / 10000, version / 100 % 100, version % 100);
     return 0;
@@ -338,7 +340,7 @@ int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, st
     return 0;
 }
 
-/* In good order: what the others still want of this rank is done first. */
+/* Finalizes first, so that pending work for other ranks completes. */
 static void nccl_close_comm(struct exec_nccl *x, struct exec_track *t)
 {
     struct err ignored;
@@ -425,12 +427,12 @@ int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct dev
     if (world_agree(world, supported(device, err), err))
         return -1;
     world_listen(world);
-    world->slow++; /* NCCL looks at the whole machine first, on every host */
+    world->slow++; /* NCCL first examines the whole machine, on every host */
     int rc = world_agree(world, exec_nccl_open(&x, &o, err), err);
     world->slow--;
     if (rc) {
         if (x)
-            exec_nccl_abort(x); /* those who failed are gone from it */
+            exec_nccl_abort(x); /* ranks that failed have left it */
         exec_nccl_close(x);
         return -1;
     }

@@ -8,33 +8,34 @@
 #include "world/world.h"
 
 /*
- * The NCCL executor: buffers are memory of a GPU, rows travel by ncclSend and ncclRecv between
- * GPUs, what is to be added lands in scratch and is added by a kernel.  All that a run asks for
- * is put into queues of the GPU, events between them: nothing waits on the host.
+ * The NCCL executor.  Buffers are GPU memory; rows go by ncclSend and ncclRecv between GPUs;
+ * elements to be added arrive in scratch and a kernel adds them.  A whole run is put into
+ * queues of the GPU with events between them: nothing waits on the host.
  *
  *     caller's event --> door --> tracks: moves, lands ... --> door --> event for the caller
  *
- * A TRACK is a communicator with two queues, one for what travels, one for what is added; lanes
- * are shared out over tracks.  Rows go in one order on every rank, by step and track, so that
- * no two communicators ever wait for each other.  For the same reason ALL RANKS PREPARE, AND
- * START, IN THE SAME ORDER: with a runner, through one stream.  Runs follow each other.
+ * A TRACK is a communicator with two queues, one for transfers, one for additions; lanes are
+ * distributed over tracks.  Rows are issued in one order on every rank, by step and track, so
+ * that no two communicators ever wait for each other.  For the same reason ALL RANKS PREPARE,
+ * AND START, IN THE SAME ORDER: with a runner, through one stream.  Runs execute one after the
+ * other.
  *
- * ERR_INPUT at prepare: coded rows (exec.h), which the MPI executor does.
+ * ERR_INPUT at prepare: coded rows (exec.h), which only the MPI executor runs.
  */
 struct exec_nccl; /* one per process and GPU */
 
 struct exec_nccl_options {
     struct device *device; /* a GPU, borrowed */
     int rank, ranks;
-    double deadline_s; /* of a wait for other ranks */
-    int64_t bytes;     /* room for exec_nccl_take */
-    int tracks;        /* 0: 4 */
-    /* Root's bytes to all ranks; collective, and the same outcome on each. */
+    double deadline_s; /* limit of each wait for other ranks */
+    int64_t bytes;     /* capacity of exec_nccl_take */
+    int tracks;        /* number of tracks; 0: 4 */
+    /* Broadcasts n bytes of root to all ranks; collective, with the same outcome on each. */
     int (*share)(void *arg, void *bytes, int n, int root, struct err *err);
     /*
-     * A rank that waits for one that failed is told nothing by NCCL where they share a host:
-     * tell says a failure of this rank's to the others, hear (-1, err: ERR_PEER) what they
-     * have said; hear is asked while something is waited for.  Or NULL.
+     * NCCL does not report a peer's failure where both share a host, so ranks report failures
+     * to each other.  tell: sends this rank's failure to the others.  hear: returns -1 with
+     * ERR_PEER if another rank reported one; called during waits.  Both may be NULL.
      */
     void (*tell)(void *arg, const struct err *err);
     int (*hear)(void *arg, struct err *err);
@@ -42,63 +43,66 @@ struct exec_nccl_options {
 };
 
 /*
- * Collective.  ERR_ABSENT: a build without NCCL, an NCCL older than 2.19.  On failure a rank
- * that could go on waits for the others until the deadline.
+ * Collective.  ERR_ABSENT: a build without NCCL, or an NCCL older than 2.19.  If one rank
+ * fails, the others wait for it until the deadline.
  */
 int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, struct err *err);
 /*
- * The same in a world: one outcome for all ranks (world_agree); communicators may take
- * WORLD_SLOW times its deadline to be made.
+ * Opens the executor in a world, with one outcome for all ranks (world_agree).  Making the
+ * communicators may take WORLD_SLOW times the world's deadline.
  */
 int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct device *device,
                          int64_t bytes, struct err *err);
 void exec_nccl_close(struct exec_nccl *x); /* collective unless it has failed; NULL is fine */
-/* Ends what goes on, on the GPU too, without the other ranks: it has then failed.  Not while
-   another thread is in here. */
+/* Ends the current run, on the GPU too, without the other ranks; the executor has then failed.
+   No other thread may be in a function of this executor. */
 void exec_nccl_abort(struct exec_nccl *x);
 /*
- * 256-byte aligned memory of the GPU, zeroed, never given back before close; registered with
- * NCCL, which may so spare copies.  Any other memory of the GPU does as well.
+ * Takes 256-byte aligned GPU memory, zeroed, freed only by close.  It is registered with NCCL,
+ * which may then avoid copies.  Any other GPU memory works as a buffer too.
  */
 void *exec_nccl_take(struct exec_nccl *x, int64_t bytes);
-int64_t exec_nccl_bytes(const struct exec_nccl *x); /* of the GPU: taken, and scratch */
+int64_t exec_nccl_bytes(const struct exec_nccl *x); /* GPU bytes: taken memory and scratch */
 int exec_nccl_built(void);                          /* whether this build has NCCL */
-/* Where runs begin and end: what is put there before a start comes before the run, what is put
-   there behind it comes after. */
+/* The queue in which runs begin and end: work put there before a start precedes the run, work
+   put there afterwards follows it. */
 struct device_queue *exec_nccl_door(struct exec_nccl *x);
 
 struct exec_nccl_handle;
 
 /*
- * Collective: prepares rows (taken over, also on failure) for any number of starts, and lets
- * the ranks meet who will talk.  Nothing is allocated afterwards.  Not while a run of this
- * executor is started or polled elsewhere: NCCL takes one thread at a time.
+ * Collective: prepares rows for any number of starts, and connects the ranks that exchange
+ * data.  Takes ownership of rows, also on failure.  Nothing is allocated afterwards.  No run of
+ * this executor may be started or polled by another thread meanwhile: NCCL takes one thread at
+ * a time.
  */
 int exec_nccl_prepare(struct exec_nccl *x, struct exec_rows *rows,
                       struct exec_nccl_handle **out, struct err *err);
 /*
- * NULL is fine.  A run that has begun is put in whole and waited for; one that could not begin,
- * another being before it, is one that the others wait for: the executor has then failed.
+ * NULL is fine.  A run that has begun is issued completely and waited for.  If a run was
+ * started but could not begin, because another precedes it, the other ranks would wait for it:
+ * the executor has then failed.
  */
 void exec_nccl_free(struct exec_nccl_handle *h);
 
 /*
- * One start at a time per handle; start and poll are what a stream operation wants.  after: the
- * run begins behind it; then: recorded behind the run, by the time poll says it is done; either
- * NULL.  An error comes from poll with rank, call and place: ERR_PEER (another rank, the
- * network, the deadline) or ERR_DEVICE.  Communicators are then aborted, which ends what hangs
- * on the GPU, and every later start fails with the same error.
+ * Sets the buffers and events of the next start.  One start at a time per handle; start and
+ * poll are the functions of a stream operation.  after: the run begins after this event; then:
+ * recorded at the end of the run, by the time poll returns STREAM_DONE; either may be NULL.  An
+ * error is returned by poll, naming rank, call and place: ERR_PEER (another rank, the network,
+ * the deadline) or ERR_DEVICE.  Communicators are then aborted, which ends their kernels on the
+ * GPU, and every later start fails with the same error.
  */
 void exec_nccl_set(struct exec_nccl_handle *h, const void *in, void *out,
                    const struct device_event *after, struct device_event *then);
 int exec_nccl_start(void *handle, struct err *err);
 enum stream_state exec_nccl_poll(void *handle, struct err *err);
 /*
- * Instead of start and poll, for a caller who never waits: all of the run is put into the
- * queues.  The next one of the handle may follow at once.
+ * Instead of start and poll, for a caller that never waits: puts the whole run into the queues.
+ * The next run of the handle may follow at once.
  */
 int exec_nccl_issue(struct exec_nccl_handle *h, struct err *err);
-/* Bytes that have arrived here in the run that goes on, or in the last one. */
+/* Bytes received by this rank in the current or last run. */
 int64_t exec_nccl_arrived(const struct exec_nccl_handle *h);
 
 #endif

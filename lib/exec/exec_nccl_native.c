@@ -15,11 +15,11 @@ struct exec_nccl_native {
     int is_two_level; /* the following members are set */
     struct layout layout;
     ncclComm_t inside; /* the ranks of this group */
-    ncclComm_t *rail;  /* [segments] its holders, one a group; NULL where this rank is none */
+    /* [segments] the holders, one a group; NULL where this rank holds none */
+    ncclComm_t *rail;
 };
 
-/* Non-blocking: the parent is waited for until the split is done, the child until it is ready.
- */
+/* Splits without blocking: waits for the parent until the split is done, then for the child. */
 static int split(struct exec_nccl_native *n, int color, int key, ncclComm_t *out,
                  struct err *err)
 {
@@ -101,8 +101,8 @@ void exec_nccl_native_close(struct exec_nccl_native *n)
         (void)ncclCommDestroy(all[i]);
         all[i] = NULL;
     }
-    /* Those still set could not be finalised: together, since kernels of one wait for
-     * another's. */
+    /* Those still set could not be finalized: aborts them together, since kernels of one wait
+     * for another's. */
     exec_nccl_abort_all(all, rails + 2);
     mem_free(all);
     if (n->is_two_level)
@@ -112,7 +112,7 @@ void exec_nccl_native_close(struct exec_nccl_native *n)
     mem_free(n);
 }
 
-/* A call for each rank's block, in one group. */
+/* Issues a call for each rank's block, in one group. */
 static ncclResult_t by_blocks(struct exec_nccl_native *n, const char *in, char *out,
                               cudaStream_t stream)
 {
@@ -154,7 +154,7 @@ static ncclResult_t flat(struct exec_nccl_native *n, const void *in, void *out,
 }
 
 /*
- * Inside the group: a reduction to, or a broadcast from, each member, of its I shard, elements
+ * Inside the group: a reduction to, or a broadcast from, each member of its I shard, elements
  * elems j / m to elems (j + 1) / m: a union of segments of the layout.
  */
 static ncclResult_t nccl_native_inside(struct exec_nccl_native *n, const char *in, char *out,

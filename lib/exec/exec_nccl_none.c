@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stands in for NCCL in a build without it: open fails, so that nothing else is ever called. */
+/* Replaces NCCL in a build without it: open fails, so the other functions are never called. */
 #include "exec/exec_nccl.h"
 #include "exec/exec_nccl_native.h"
 

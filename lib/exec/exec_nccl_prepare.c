@@ -5,7 +5,7 @@
  */
 #include "exec/exec_nccl_inside.h"
 
-/* Rows that talk on a track for the first time: one byte each way, in one group. */
+/* For each pair of peers not yet connected on a track: one byte each way, in one group. */
 static int nccl_open_track(struct exec_nccl_handle *h, int track, struct err *err)
 {
     struct exec_nccl *x = h->x;
@@ -38,7 +38,8 @@ static int nccl_open_tracks(struct exec_nccl_handle *h, struct err *err)
 {
     struct exec_nccl *x = h->x;
 
-    /* All tracks are asked before one is waited for: the others come to each in this order. */
+    /* Issues on all tracks before waiting for one: the other ranks reach each track in this
+       order. */
     for (int t = 0; t < x->tracks; t++)
         if (nccl_open_track(h, t, err))
             return -1;
@@ -50,14 +51,14 @@ static int nccl_open_tracks(struct exec_nccl_handle *h, struct err *err)
     return 0;
 }
 
-/* Runs follow each other: one scratch does for all handles, as large as the largest wants. */
+/* Runs execute one after the other, so all handles share one scratch of the largest size. */
 static int make_scratch(struct exec_nccl *x, int64_t bytes, struct err *err)
 {
     void *p = NULL;
 
     if (bytes <= x->scratch_bytes)
         return 0;
-    device_record(x->door, x->met); /* behind the runs that have the old one */
+    device_record(x->door, x->met); /* after the runs that use the old one */
     if (exec_nccl_wait(x, x->met, "runs before a new scratch", err))
         return -1;
     device_free(x->device, x->scratch);
@@ -88,7 +89,7 @@ static int nccl_prepare(struct exec_nccl_handle *h, struct err *err)
 
     if (exec_nccl_check(x, err))
         return -1;
-    if (x->served != x->tickets) /* a bug of the caller's: the scratch is in use */
+    if (x->served != x->tickets) /* a bug of the caller: the scratch is in use */
         return err_set(err, ERR_INPUT, "a collective is prepared while another one begins");
     if (h->rows.residual_elems || h->rows.spans)
         return err_set(err, ERR_INPUT,

@@ -5,8 +5,7 @@
  *     moves   waits   ncclGroupStart  ncclSend, ncclRecv ...  ncclGroupEnd   event
  *     lands   waits   a kernel or a copy for each row                        event
  *
- * A run of many turns is put in as the GPU gets on with it (EXEC_AHEAD), runs one behind the
- * other.
+ * A run of many turns is issued at the pace of the GPU (EXEC_AHEAD), runs one after the other.
  */
 #include "exec/exec_nccl_inside.h"
 
@@ -65,7 +64,7 @@ static int nccl_run_move(struct exec_nccl_handle *h, int turn, struct err *err)
             rc = ncclRecv(to, bytes, ncclUint8, peer, comm, stream);
         }
     }
-    /* A group that was begun is ended, whatever was said inside. */
+    /* A group that was started must be ended, even after an error inside. */
     end = ncclGroupEnd();
     if (rc == ncclSuccess) {
         call = "ncclGroupEnd";
@@ -120,7 +119,7 @@ static int nccl_run_land(struct exec_nccl_handle *h, int turn, struct err *err)
     return 0;
 }
 
-/* The device has failed: where that was seen. */
+/* The device has failed: names the place where this was detected. */
 static int nccl_run_lost(struct exec_nccl_handle *h, int turn, struct err *err)
 {
     const struct turn *t = &h->turns.turn[turn];
@@ -129,7 +128,7 @@ static int nccl_run_lost(struct exec_nccl_handle *h, int turn, struct err *err)
     return exec_nccl_fail(h->x, err);
 }
 
-/* 1: the turn is through, on the GPU; 0: not yet. */
+/* 1: the GPU has finished the turn; 0: not yet. */
 static int through(const struct exec_nccl_handle *h, int turn, struct err *err)
 {
     for (int i = 2 * turn; i < 2 * turn + 2; i++) {
@@ -140,7 +139,7 @@ static int through(const struct exec_nccl_handle *h, int turn, struct err *err)
     return 1;
 }
 
-/* As many turns as may go into the queues now.  1: something did; -1: failed. */
+/* Issues as many turns as the queues may hold now.  1: progress; -1: failed. */
 static int issue(struct exec_nccl_handle *h, struct err *err)
 {
     struct exec_nccl *x = h->x;
@@ -149,7 +148,8 @@ static int issue(struct exec_nccl_handle *h, struct err *err)
     if (h->ended || h->ticket != x->served)
         return 0;
     if (!h->opened) {
-        /* The queues of this run begin behind the door; what no row touches is copied there. */
+        /* The queues of this run begin after the door; chunks that no row writes are copied
+           there. */
         h->base[EXEC_IN] = (char *)(uintptr_t)h->next_in;
         h->base[EXEC_OUT] = h->next_out;
         h->base[EXEC_SCRATCH] = x->scratch;
@@ -235,11 +235,11 @@ static int watch(struct exec_nccl_handle *h, struct err *err)
     return moved;
 }
 
-/* Past the deadline without anything that came: says where it waits. */
+/* Fails after a deadline without arrivals, naming the place where the run waits. */
 static int overdue(struct exec_nccl_handle *h, int moved, struct err *err)
 {
     double now = tick_now_s();
-    int least = -1; /* the first point of a queue that is not done */
+    int least = -1; /* the first unfinished point of a queue */
 
     if (moved)
         h->moved_s = now;
@@ -296,7 +296,7 @@ enum stream_state exec_nccl_poll(void *handle, struct err *err)
     }
     if (done)
         return watch(h, err) < 0 ? STREAM_FAILED : STREAM_DONE;
-    int queued = !h->ended && h->ticket != x->served; /* behind a run that goes on */
+    int queued = !h->ended && h->ticket != x->served; /* queued after a run in progress */
     if (overdue(h, went || came || queued, err))
         return STREAM_FAILED;
     return went || came ? STREAM_MOVED : STREAM_IDLE;

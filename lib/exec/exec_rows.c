@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prepares one rank's rows: finds what each row waits for, as two counts, and where it reads
- * and writes.  Leaves the transfer of bytes to exec_mpi and exec_nccl.
+ * Prepares one rank's rows: derives the rows that each waits for, as two counts, and the memory
+ * it reads and writes.  Leaves the transfer of bytes to exec_mpi and exec_nccl.
  */
 #include "exec/exec.h"
 
@@ -29,7 +29,7 @@ void exec_places_release(struct exec_places *p)
     *p = (struct exec_places){0};
 }
 
-/* Counts while the rows are gone through, by room. */
+/* Counts per slot while the rows are visited in order. */
 struct counts {
     const struct exec_places *p;
     int *writes, *reads; /* so far */
@@ -121,8 +121,8 @@ static void add_traffic(struct exec_rows *r, const struct groups *g, int rank)
 }
 
 /*
- * An add completes its sum when the room is neither added to nor sent as a part of another sum
- * afterwards, before the schedule turns to copying what is complete.
+ * An add completes its sum if its slot is neither added to nor sent as a part of another sum
+ * afterwards, before the schedule starts to copy complete sums.
  */
 static void mark_complete(struct exec_rows *r, const struct schedule *s)
 {
@@ -147,7 +147,7 @@ static int rows_sums(const struct schedule *s)
     return (s->phases & SCHEDULE_REDUCE_SCATTER) != 0;
 }
 
-/* Which rows travel as codes, which sums are rounded, and where their residuals are. */
+/* Marks the rows that carry codes and the sums that are rounded, and assigns residuals. */
 static void mark_coded(struct exec_rows *r, const struct schedule *s, int rank)
 {
     const int *group_of = s->groups.group_of;
@@ -200,7 +200,7 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
                        0,
                        0};
     int rc = check_code(p, s, err);
-    /* Where anything crosses groups, and both ends of it end with the same. */
+    /* Only if the phases cross groups, and both ends of every row finish with equal values. */
     unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS | SCHEDULE_BROADCAST;
     int coded = p->coded && s->groups.count > 1 && s->phases & across && s->planes == 0;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Makes turns of one rank's rows, and chooses the events that keep the rule of execution
- * between them.  Leaves running them to exec_nccl_run.c.  Rows of one step never touch what
- * another of them writes, so that a turn waits for rows of lower steps only.
+ * (exec_mpi.c) between them.  Leaves running them to exec_nccl_run.c.  A row never touches
+ * memory that another row of its step writes, so a turn waits for rows of lower steps only.
  *
- * An event is waited for only where nothing else says the same: each point records the last
+ * A point waits for an event only where no other wait implies it: each point records the last
  * point of every queue that is surely done by then (seen), by its own waits and by those of the
  * points it waited for.
  */
@@ -15,24 +15,25 @@
 
 #include "base/mem.h"
 
-/* Rails take turns; inside the groups and all other ways, the last two lanes, stay apart. */
+/* Rails are distributed in turn; intra-group and all other links, the last two lanes, stay
+   apart. */
 int turns_track(const struct exec_rows *r, const struct exec_row *row, int tracks)
 {
     return (r->lanes - 1 - row->lane) % tracks;
 }
 
-/* While turns are gone through in order. */
+/* State while turns are visited in order. */
 struct reach {
     struct turns *t;
     int queues;
     int *seen;   /* [points][queues] the last point of each queue that is surely done */
-    int *ends;   /* [rows] the point behind which a row is done */
-    int *wrote;  /* [rooms] the last point that wrote it, or -1 */
-    int *read;   /* [rooms][queues] the last points that read it, or -1 */
-    int *need;   /* [2][queues] of this turn: what each of its points waits for */
-    int *behind; /* [queues] of the rows before `upto` */
+    int *ends;   /* [rows] the point after which a row is done */
+    int *wrote;  /* [slots] the last point that wrote it, or -1 */
+    int *read;   /* [slots][queues] the last points that read it, or -1 */
+    int *need;   /* [2][queues] the points that each point of this turn waits for */
+    int *behind; /* [queues] the last points of the rows before `upto` */
     int upto;    /* rows that `behind` covers */
-    int slot_user[TURN_TRACKS_MOST][TURN_SLOTS]; /* the point that took a slot's bytes last */
+    int slot_user[TURN_TRACKS_MOST][TURN_SLOTS]; /* the point that last used a slot */
     int slot_next[TURN_TRACKS_MOST];
 };
 
@@ -65,7 +66,7 @@ int turn_travels(const struct exec_row *row)
     return row->kind != EXEC_LOCAL;
 }
 
-/* The latest first: what it waited for itself need not be waited for again. */
+/* Takes the latest first: points that it waited for itself need no wait. */
 static void make_waits(struct reach *s, int point, const int *need)
 {
     struct turns *h = s->t;
@@ -98,7 +99,7 @@ static void make_waits(struct reach *s, int point, const int *need)
     h->last[own] = point;
 }
 
-/* The waits of a turn's points, then what its rows leave behind. */
+/* Finds the waits of a turn's points, then records the points that its rows leave. */
 static void reach_turn(struct reach *s, int t)
 {
     struct turns *h = s->t;
@@ -122,7 +123,7 @@ static void reach_turn(struct reach *s, int t)
             raise_to(s, need, s->wrote[row->source]);
         adds |= turn_lands(row) && turn_travels(row);
     }
-    if (adds) { /* into a slot whose last bytes have been added */
+    if (adds) { /* they arrive in a slot whose previous bytes have been added */
         user = &s->slot_user[turn->track][s->slot_next[turn->track]++ % TURN_SLOTS];
         raise_to(s, s->need, *user);
         *user = 2 * t + TURN_LANDS;
@@ -154,7 +155,7 @@ static int *none(int64_t n)
     return p;
 }
 
-/* Rows by step and track, in row order within; a turn where there are any. */
+/* Groups rows by step and track, in row order inside; empty turns are left out. */
 static void make_turns(struct turns *h)
 {
     const struct exec_rows *r = h->rows;
@@ -200,8 +201,9 @@ int64_t turns_slots(int64_t bytes, int tracks)
 }
 
 /*
- * Where adds arrive: each track's slots behind the rows' scratch, filled in turn.  In a slot a
- * chunk lies as far off 16 bytes as where it is added, so that it is added by 16 bytes.
+ * Places the slots of each track after the rows' scratch; turns use them in rotation.  A chunk
+ * has the same offset modulo 16 bytes in its slot as at its destination, so that it is added in
+ * packs of 16 bytes.
  */
 static void make_slots(struct turns *h)
 {
