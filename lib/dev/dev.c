@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opens devices by name, and does what all kinds have in common: an error that stays.  Leaves
- * memory and launching work to the kinds: dev_cpu.c, dev_cuda.c.
+ * Opens devices by name, and implements the part that all kinds share: an error that persists.
+ * Leaves memory and launching work to the kinds: dev_cpu.c, dev_cuda.c.
  */
 #include "dev/dev.h"
 
@@ -52,7 +52,7 @@ void device_close(struct device *d)
     mem_free(d);
 }
 
-/* This thread writes a graph down; under the lock. */
+/* Whether this thread is recording a graph; call with the lock held. */
 static int writes(const struct device *d)
 {
     return d->writing && pthread_equal(d->writer, pthread_self());
@@ -182,7 +182,7 @@ void device_event_close(struct device_event *e)
     mem_free(e);
 }
 
-/* A device that has failed is asked for nothing more: it could not, and would say so again. */
+/* A device that has failed gets no more work: each call would fail again. */
 void device_copy(struct device_queue *q, void *to, const void *from, int64_t bytes)
 {
     if (bytes > 0 && !q->device->failed)

@@ -7,18 +7,18 @@
 #include "base/err.h"
 
 /*
- * Where the numbers lie and who computes: this processor, or a GPU.  A device has memory of its
- * own, queues whose work is done in order, and events that tell how far a queue has come:
+ * Devices: memory and computation on this host's processor or on a GPU.  A device has memory of
+ * its own, queues that execute work in order, and events that mark positions in queues:
  *
  *     queue a   work  work  [event]  work
  *     queue b               wait(event)  work        begins when a is past the event
  *
- * On a CPU work is done when it is asked for: queues are always empty, events have always
- * happened.  On a GPU asking is all that a call does; what goes wrong there comes out at the
- * next call that can fail (ERR_DEVICE, with the place and the vendor's words), and every later
- * one fails too.  Any thread may use a device; a queue is one thread's at a time.
+ * On a CPU a call does the work before it returns: queues are always empty, and events have
+ * always happened.  On a GPU a call only issues work; its failure is reported by the next call
+ * that can fail (ERR_DEVICE, with the place and the vendor's message), and by every later one.
+ * Any thread may use a device; a queue is used by one thread at a time.
  *
- * dev_cpu.c; dev_cuda.c, or dev_cuda_none.c in a build without CUDA.
+ * Implemented by dev_cpu.c and dev_cuda.c, or dev_cuda_none.c in a build without CUDA.
  */
 enum device_kind { DEVICE_CPU, DEVICE_CUDA };
 
@@ -28,29 +28,30 @@ struct device_event;
 struct device_graph;
 
 /*
- * name: "cpu"; "cuda": the GPU of this rank, the local_rank-th of the host, which is then its
- * own; "cuda:N": that one, shared with whoever else names it.  ERR_ABSENT: no driver, an older
- * one, no such GPU, more ranks than GPUs, a build without CUDA; ERR_INPUT: another name.
+ * Opens a device.  name: "cpu"; "cuda": the GPU with index local_rank of this host, for this
+ * rank alone; "cuda:N": GPU N, shared with all who name it.  *out is owned by the caller.
+ * ERR_ABSENT: no driver or an older one, no such GPU, more ranks than GPUs, a build without
+ * CUDA; ERR_INPUT: another name.
  */
 int device_open(struct device **out, const char *name, int local_rank, struct err *err);
 void device_close(struct device *d); /* NULL is fine; waits for all work */
 enum device_kind device_kind(const struct device *d);
-const char *device_name(const struct device *d); /* "cpu", or the model's name */
-int device_index(const struct device *d);        /* of a GPU; -1 */
+const char *device_name(const struct device *d); /* "cpu", or the GPU's model */
+int device_index(const struct device *d);        /* the GPU's index; -1: CPU */
 
-/* Memory of the device: free now, and in all; of a CPU both are -1: not queried. */
+/* Memory of the device: free bytes and total bytes; for a CPU both are -1: not queried. */
 int device_memory(const struct device *d, int64_t *free_bytes, int64_t *bytes, struct err *err);
 /*
- * Zeroed, 256-byte aligned (CPU: 64).  ERR_SYS naming `what`, the bytes asked for and, of a
- * GPU, those that are free.
+ * Allocates memory of the device, zeroed, 256-byte aligned (CPU: 64).  ERR_SYS names `what`,
+ * the requested bytes and, for a GPU, the free bytes.
  */
 int device_alloc(struct device *d, int64_t bytes, const char *what, void **out,
                  struct err *err);
 void device_free(struct device *d, void *p); /* NULL is fine */
 /*
- * Memory of the host that a queue copies from and to without a detour: zeroed, in whole pages;
- * or what is there already, of whose pages nothing else is pinned.  A GPU of any index may use
- * it.
+ * device_host_alloc allocates pinned host memory, zeroed, in whole pages, which queues copy
+ * from and to directly.  device_pin pins existing memory, of whose pages no other part may be
+ * pinned.  A GPU of any index may use pinned memory.
  */
 int device_host_alloc(struct device *d, int64_t bytes, const char *what, void **out,
                       struct err *err);
@@ -63,33 +64,36 @@ void device_queue_close(struct device_queue *q); /* NULL is fine */
 int device_event_open(struct device *d, struct device_event **out, struct err *err);
 void device_event_close(struct device_event *e); /* NULL is fine */
 
-/* Between any two places of host and device; host memory that is not pinned blocks. */
+/* Copies between any two addresses of host and device; blocks for host memory that is not
+   pinned. */
 void device_copy(struct device_queue *q, void *to, const void *from, int64_t bytes);
-/* So many rows of `bytes`, to_row and from_row bytes apart; both of the device. */
+/* Copies `rows` rows of `bytes`, to_row and from_row bytes apart; both on the device. */
 void device_copy_rows(struct device_queue *q, void *to, int64_t to_row, const void *from,
                       int64_t from_row, int64_t bytes, int64_t rows);
 void device_zero(struct device_queue *q, void *to, int64_t bytes);
 void device_record(struct device_queue *q, struct device_event *e);
 void device_wait(struct device_queue *q, const struct device_event *e);
-/* 1: it has happened (or was never recorded); 0: not yet; -1: err. */
+/* 1: the event has happened (or was never recorded); 0: not yet; -1: err. */
 int device_done(const struct device_event *e, struct err *err);
-int device_event_sync(const struct device_event *e, struct err *err); /* blocks */
-int device_sync(struct device_queue *q, struct err *err);             /* blocks: all of it */
+/* blocks until it has happened */
+int device_event_sync(const struct device_event *e, struct err *err);
+/* blocks until the queue is empty */
+int device_sync(struct device_queue *q, struct err *err);
 /*
- * A GRAPH is work written down once and asked for again in one call.  Work that this thread
- * asks of the queue between begin and end is not done but becomes the graph, with the memory
- * that it names; events, waits and memory of the host that is not pinned have no place there,
- * and nothing is allocated.  One at a time of a device.  begin: ERR_ABSENT on a CPU, where
- * asking is doing.  end: ERR_ABSENT where something cannot be written down, in the vendor's
- * words; device and queue are as before then, and nothing was done.
+ * A GRAPH is recorded work that one call issues again.  Between begin and end, work that this
+ * thread issues to the queue is not done but recorded, with its memory addresses.  Not
+ * permitted meanwhile: events, waits, host memory that is not pinned, allocation, a second
+ * graph on the device.  begin: ERR_ABSENT on a CPU.  end: ERR_ABSENT, in the vendor's words, if
+ * some work cannot be recorded; device and queue are then as before, and nothing was done.
  */
 int device_graph_begin(struct device_queue *q, struct err *err);
 int device_graph_end(struct device_queue *q, struct device_graph **out, struct err *err);
 void device_graph_run(struct device_queue *q, const struct device_graph *g);
-void device_graph_free(struct device_graph *g); /* NULL is fine; none of its runs goes on */
+/* NULL is fine; no run of it may be in progress */
+void device_graph_free(struct device_graph *g);
 /*
- * The vendor's stream behind a queue, for kernels (cudaStream_t), NULL on a CPU; and what the
- * calling thread asks the vendor for is that device's from now on.
+ * Returns the vendor's stream of a queue (cudaStream_t), for kernels, NULL on a CPU.  Also
+ * makes the device current for the vendor's calls of this thread.
  */
 void *device_stream(const struct device_queue *q);
 struct device *device_of(const struct device_queue *q); /* borrowed */

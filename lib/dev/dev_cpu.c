@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Serves this processor as a device: work is done before the call that begins it returns. */
+/* Implements this processor as a device: a call does its work before it returns. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Serves GPUs by the CUDA runtime.  Streams do not wait for the default one, events keep no
- * time.  The default stream is a program's that loads us: nothing is put there, where it would
- * wait for all of that program's work, and could not while one of its streams is captured.
- * Every call first makes the device the calling thread's: a thread begins with device 0, and
- * the first thing it asked for would make a context there.  Reference: the CUDA runtime's
- * manual, 13.0; nothing here is newer than 12.0.
+ * Implements GPUs with the CUDA runtime.  Streams do not synchronize with the default stream,
+ * and events take no times.  Nothing is put into the default stream, which belongs to the
+ * program that loads the library: it would wait for all of that program's work, and would fail
+ * while one of its streams is captured.  Every call first makes the device current for the
+ * calling thread: a thread begins with device 0, and its first call would create a context
+ * there.  Reference: the CUDA runtime's manual, 13.0; nothing here is newer than 12.0.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static void here(struct device *d)
         device_fail(d, "cudaSetDevice", cudaGetErrorString(rc));
 }
 
-/* -1 and the device has failed, unless rc is success. */
+/* Returns -1, and fails the device, unless rc is success. */
 static int asked(struct device *d, const char *call, cudaError_t rc)
 {
     return rc == cudaSuccess ? 0 : device_fail(d, call, cudaGetErrorString(rc));
@@ -38,7 +38,7 @@ static int cuda_report(struct device *d, const char *call, cudaError_t rc, struc
 static void close_device(struct device *d)
 {
     here(d);
-    cudaDeviceSynchronize(); /* failures were reported, or no call asked for them */
+    cudaDeviceSynchronize(); /* failures were reported, or no later call can report them */
     cudaStreamDestroy(d->aside);
 }
 
@@ -63,7 +63,7 @@ static int cuda_refused(struct device *d, int64_t bytes, const char *what, struc
     int64_t left = 0, all = 0;
     struct units ask, has, of;
 
-    cudaGetLastError(); /* asking for too much is no failure of the device */
+    cudaGetLastError(); /* clears the error: requesting too much is no failure of the device */
     if (cuda_memory(d, &left, &all, err))
         return -1;
     return err_set(err, ERR_SYS,
@@ -85,7 +85,7 @@ static int cuda_alloc(struct device *d, int64_t bytes, const char *what, void **
         return cuda_refused(d, bytes, what, err);
     if (cuda_report(d, "cudaMalloc", rc, err))
         return -1;
-    /* Which no queue waits for: hence done before it is handed out. */
+    /* No queue waits for the zeroing, so it must be done before the memory is returned. */
     if (asked(d, "cudaMemsetAsync", cudaMemsetAsync(p, 0, n, d->aside)) ||
         asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(d->aside))) {
         cudaFree(p);
@@ -133,7 +133,7 @@ static int cuda_pin(struct device *d, void *host, int64_t bytes, struct err *err
     cudaError_t rc = cudaHostRegister(host, (size_t)bytes, cudaHostRegisterPortable);
     if (rc == cudaSuccess)
         return 0;
-    cudaGetLastError(); /* the pages stay as they are: no failure of the device */
+    cudaGetLastError(); /* clears the error: the pages stay unpinned, the device is fine */
     return err_set(err, ERR_SYS, "cannot pin %" PRId64 " bytes for cuda:%d: %s", bytes,
                    d->index, cudaGetErrorString(rc));
 }
@@ -159,7 +159,7 @@ static int cuda_stream_open(struct device *d, void **stream, struct err *err)
 static void stream_close(struct device *d, void *stream)
 {
     here(d);
-    /* The memory that its work uses may be freed next. */
+    /* The caller may free the memory of pending work next. */
     asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(stream));
     cudaStreamDestroy(stream);
 }
@@ -221,7 +221,7 @@ static int cuda_done(struct device *d, void *event)
     here(d);
     cudaError_t rc = cudaEventQuery(event);
     if (rc == cudaErrorNotReady) {
-        cudaGetLastError(); /* it counts as one */
+        cudaGetLastError(); /* clears it: not ready counts as an error */
         return 0;
     }
     return asked(d, "cudaEventQuery", rc) ? -1 : 1;
@@ -239,14 +239,14 @@ static int sync_stream(struct device *d, void *stream)
     return asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(stream));
 }
 
-/* Calls of other threads are nobody's business here: only this one's may spoil the graph. */
+/* Thread-local mode: calls of other threads do not invalidate the capture. */
 static int graph_begin(struct device *d, void *stream, struct err *err)
 {
     here(d);
     cudaError_t rc = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
     if (rc == cudaSuccess)
         return 0;
-    cudaGetLastError(); /* nothing has begun: no failure of the device */
+    cudaGetLastError(); /* clears the error: no capture has begun, the device is fine */
     return err_set(err, ERR_ABSENT, "cudaStreamBeginCapture: %s", cudaGetErrorString(rc));
 }
 
@@ -312,7 +312,7 @@ static int count_gpus(int *count, struct err *err)
     cudaError_t rc = cudaGetDeviceCount(count);
 
     if (rc == cudaErrorInsufficientDriver) {
-        /* Without a GPU the runtime says no more than that its driver is too old. */
+        /* Without a GPU the runtime reports only that its driver is too old. */
         int driver = 0, runtime = 0;
 
         cudaDriverGetVersion(&driver);

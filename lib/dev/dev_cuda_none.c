@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stands in for dev_cuda.c in a build without CUDA. */
+/* Replaces dev_cuda.c in a build without CUDA. */
 #include "dev/dev_inside.h"
 
 int device_open_cuda(struct device *d, int index, int local_rank, struct err *err)

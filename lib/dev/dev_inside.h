@@ -8,8 +8,8 @@
 #include "dev/dev.h"
 
 /*
- * Interface between dev.c, the kinds of devices and the kernels on them: a kind says how
- * each thing is done, dev.c when.  A stream and an event are the vendor's handles.  A
+ * Interface between dev.c, the kinds of devices and their kernels: a kind implements each
+ * operation, dev.c decides when to call it.  A stream and an event are the vendor's handles.  A
  * function that begins work and fails calls device_fail.
  */
 struct device_kind_ops {
@@ -38,12 +38,12 @@ struct device_kind_ops {
     int (*done)(struct device *d, void *event); /* 1, 0; -1: device_fail was called */
     int (*event_sync)(struct device *d, void *event);
     int (*sync)(struct device *d, void *stream);
-    /* NULL: it has no graphs.  end: NULL, and *words, where there is none. */
+    /* NULL: no graphs on this kind.  end: on failure NULL, and *words. */
     int (*graph_begin)(struct device *d, void *stream, struct err *err);
     void *(*graph_end)(struct device *d, void *stream, const char **words);
     void (*graph_run)(struct device *d, void *stream, void *graph);
     void (*graph_free)(struct device *d, void *graph);
-    void (*here)(struct device *d); /* this thread's next calls are for this device */
+    void (*here)(struct device *d); /* makes the device current for this thread's next calls */
 };
 
 struct device {
@@ -51,14 +51,14 @@ struct device {
     enum device_kind kind;
     int index;
     char name[256];
-    void *aside; /* of a GPU: the stream on which new memory is zeroed */
+    void *aside; /* GPU: the stream on which new memory is zeroed */
     pthread_mutex_t lock;
-    atomic_int failed;  /* the first failure is the one that counts: */
-    struct err failure; /* under the lock */
-    /* While a thread writes a graph down, what fails there is the graph's: under the lock. */
+    atomic_int failed;  /* the first failure is kept: */
+    struct err failure; /* protected by lock */
+    /* While a thread records a graph, its failures belong to the graph; protected by lock. */
     atomic_int writing;
     pthread_t writer;
-    struct err unwritten; /* the first of it */
+    struct err unwritten; /* first failure of the graph */
 };
 
 struct device_queue {
@@ -76,13 +76,14 @@ struct device_graph {
     void *graph;
 };
 
-/* The device has failed: where, and in whose words.  It stays failed; returns -1. */
+/* Records that the device has failed, unless it already has: where, in the vendor's words.
+   Returns -1. */
 int device_fail(struct device *d, const char *where, const char *words);
-/* -1 with err when it has failed. */
+/* Returns -1 and err if the device has failed. */
 int device_check(struct device *d, struct err *err);
 
 void device_open_cpu(struct device *d);
-/* index -1: that of local_rank, its own. */
+/* index -1: the GPU of local_rank, for this rank alone. */
 int device_open_cuda(struct device *d, int index, int local_rank, struct err *err);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Runs streams on a CPU: one thread for all of them.  With more ranks than cores a thread that
- * waits by spinning starves those that compute: it yields while the youngest operation may be a
- * small one, where latency is all (a sleep there tripled 4 KiB), and then sleeps a 256th of
- * that operation's age: 0.4 % of the run at the most (fixed naps of 20 to 200 us took a fifth
- * more processor time at 64 MiB on 4x2 ranks and two cores, and the rate fell by some per
- * cent).  While nothing is queued it waits for a condition.
+ * waits by spinning starves the computing threads.  So it yields while the youngest operation
+ * may be a small one, where latency dominates (a sleep there tripled the time of 4 KiB), and
+ * then sleeps a 256th of that operation's age: 0.4 % of the run at the most (fixed naps of 20
+ * to 200 us took a fifth more processor time at 64 MiB on 4x2 ranks and two cores, and lowered
+ * the rate by some per cent).  While nothing is queued it waits for a condition.
  *
- * A thread that has nothing to do but wait takes the turns itself (stream_run): a message then
- * costs no switch to the runner's thread and back.
+ * A thread that only waits can poll the streams itself (stream_run): a message then costs no
+ * switch to the runner's thread and back.
  */
 #include "dev/dev_stream.h"
 
@@ -23,12 +23,12 @@
 enum { STREAMS_MAX = 32, NAP_PART = 256 };
 
 static const double nap_least_s = 20e-6, nap_most_s = 400e-6;
-static const double young_s = 1e-3; /* the time of a small message on the slowest fabrics
-                                       here */
+/* the time of a small message on the slowest fabrics tested */
+static const double young_s = 1e-3;
 
 struct stream {
     struct runner *runner;
-    struct stream_op *op; /* [room] a ring */
+    struct stream_op *op; /* [space] a ring */
     int space;
     int64_t pushed, passed; /* operations ever pushed, ever done: tickets count from 1 */
     int started;            /* the head has been started */
@@ -39,14 +39,15 @@ struct runner {
     pthread_mutex_t lock;
     pthread_cond_t work, done, handover;
     int streams, quit, failed;
-    int driven;       /* a thread takes the turns: the runner's own, or one in stream_run */
-    int wanted;       /* threads in stream_run that wait to take them */
-    double started_s; /* the youngest operation */
+    int driven;       /* a thread polls the streams: the runner's own, or one in stream_run */
+    int wanted;       /* threads in stream_run that wait to poll */
+    double started_s; /* when the youngest operation was started */
     struct stream *stream[STREAMS_MAX];
     struct err err;
 };
 
-/* Called without the lock: only the runner moves `passed` and `started`. */
+/* Starts or polls the head.  Without the lock: only the polling thread changes `passed`,
+   `started`. */
 static enum stream_state step_head(struct stream *s, struct err *err)
 {
     struct stream_op *op = &s->op[s->passed % s->space];
@@ -78,7 +79,7 @@ static void stream_cpu_fail(struct runner *r, const struct err *err)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* One turn over all heads; returns what the liveliest of them said. */
+/* Polls all heads once; returns the most advanced of their states. */
 static enum stream_state stream_cpu_poll_all(struct runner *r, int streams)
 {
     enum stream_state best = STREAM_IDLE;
@@ -113,10 +114,10 @@ static int queued(const struct runner *r)
 }
 
 /*
- * Pauses the thread that takes the turns when nothing moved: alone with a young operation it
- * yields, or polls again at once where the poll wants that.  Else (this process may be
- * computing meanwhile) it sleeps a small part of the operation's age, so that a wait lengthens
- * it little and takes few turns from those with work.
+ * Pauses the polling thread when nothing moved.  alone: this thread has nothing else to do.  It
+ * then yields while the operation is young, or polls again at once on STREAM_AGAIN.  Otherwise
+ * (the process may be computing meanwhile) it sleeps a small part of the operation's age: that
+ * lengthens the wait little, and takes little time from threads with work.
  */
 static void pause_after(enum stream_state last, double started_s, int alone)
 {
@@ -132,8 +133,8 @@ static void pause_after(enum stream_state last, double started_s, int alone)
 }
 
 /*
- * The runner's own thread: gives the turns up, blocks while nothing is queued or another thread
- * has them, takes them; returns the number of streams, or -1 to end.
+ * For the runner's own thread: stops polling, blocks while nothing is queued or another thread
+ * polls, then resumes polling.  Returns the number of streams, or -1 to end.
  */
 static int wait_for_work(struct runner *r, int mine)
 {
