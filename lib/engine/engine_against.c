@@ -4,23 +4,24 @@
  *
  * The second engine takes over the first one's states before the step, from whole units (the
  * ranks' G shards, exchanged by MPI): both then begin with the same parameters, and the
- * micro-batches' gradients g_i are the same bits under both.  Only the way of adding them can
- * vary.  With u half the distance from 1 to the next number of the coarser of the types on the
- * wire and of accumulation, every way from the g_i to the sum has at most n + s additions and
- * two casts, each wrong by at most u of its result, which is at most S = sum |g_i| but for
- * (1 + u)^k.  Hence under either strategy
+ * micro-batches' gradients g_i are the same bits under both.  Only the order of the additions
+ * can differ.  With u half the distance from 1 to the next number of the coarser of the types
+ * on the wire and of accumulation, every path from the g_i to the sum has at most n + s
+ * additions and two casts, each wrong by at most u of its result, which is at most S = sum
+ * |g_i| but for (1 + u)^k.  Hence under either strategy
  *
  *     |g - sum g_i| <= f S,   f = 1.1 (n + s + 2) u      (1.1 > (1 + u)^k for k u < 0.09)
  *     |g_first - g_second| <= D = 2 f S <= 2 f S' / (1 - f)
  *
  * where S' is S as the second engine sums it, from absolute values, the same way.  Norms then
- * differ by at most |D|.  The first's clipping factor c comes from its own norm, which is held
- * against the second's; from c [g - D, g + D] interval arithmetic gives the intervals in which
- * AdamW must have put moments and master (the moments are taken for independent: the true
- * interval is narrower), widened by the rounding of f32: ROUNDINGS of 2^-24 of the terms' sum.
+ * differ by at most |D|.  The first's clipping factor c comes from its own norm, which is
+ * compared with the second's; from c [g - D, g + D] interval arithmetic gives the intervals in
+ * which AdamW must have put moments and master (the moments are treated as independent: the
+ * true interval is narrower), widened by the rounding of f32: ROUNDINGS of 2^-24 of the terms'
+ * sum.
  *
- * Where sums are exact, D is 0 and so is everything else: both agree bit for bit.  If a step
- * takes a gradient that is not finite, the only comparison is that both have it.
+ * Where sums are exact, D and all widths are 0: both agree bit for bit.  If a step has a
+ * gradient that is not finite, the comparison only checks that both have it.
  */
 #include "engine/engine_inside.h"
 
@@ -38,11 +39,11 @@ struct engine_against {
     char strategy[2][4];
     int begun;
     int64_t steps, compared;
-    double largest;        /* of this rank, as engine_against_report has it */
+    double largest;        /* this rank's part of engine_against_report.largest */
     double share;          /* D = share S' */
-    float *magnitude;      /* S' of this rank's G shards, unit after unit */
-    int64_t *at;           /* [units] where a unit's begins */
-    double magnitude_norm; /* of S', of all ranks */
+    float *magnitude;      /* S' for this rank's G shards, unit after unit */
+    int64_t *at;           /* [units] where a unit's magnitudes begin */
+    double magnitude_norm; /* norm of S' over all ranks */
     struct range *ranges;  /* [layout_ranges_max] */
 };
 
@@ -98,7 +99,7 @@ int engine_against_begin(struct engine_against *a, struct err *err)
     int64_t elems = 0;
 
     if (e->exact && a->begun)
-        return 0; /* they go side by side */
+        return 0; /* they run side by side */
     a->begun = 1;
     for (int i = 0; i < e->model->units; i++)
         elems = e->unit[i].elems > elems ? e->unit[i].elems : elems;
@@ -110,7 +111,7 @@ int engine_against_begin(struct engine_against *a, struct err *err)
     return rc;
 }
 
-/* S' and then the gradient, of the second engine, which updates nothing. */
+/* Computes S', then the gradient, with the second engine, which updates nothing. */
 static int second_gradient(struct engine_against *a, engine_batch batch, void *arg,
                            struct engine_report *report, struct err *err)
 {
@@ -134,11 +135,11 @@ static int second_gradient(struct engine_against *a, engine_batch batch, void *a
     return engine_step(e, batch, arg, NULL, report, err);
 }
 
-struct span { /* of what a value may be */
+struct span { /* interval of permitted values */
     double lo, hi;
 };
 
-/* By how much what was found may be off what AdamW would give for any gradient in g. */
+/* The intervals of AdamW's results for all gradients in g. */
 struct allowed {
     struct span state[STATES];
 };
@@ -179,7 +180,7 @@ static struct allowed against_adamw(const struct engine_optim *o, double decay, 
     return a;
 }
 
-/* The first run of elements that differ, and how many do. */
+/* The first run of elements that differ, and the number of all that do. */
 struct finding {
     int state, unit;
     struct range at;
@@ -197,7 +198,7 @@ static void note_difference(struct finding *f, int state, int unit, int64_t x, d
         f->at.hi++;
 }
 
-struct where { /* the compared part: of one tensor, inside one range of a G shard */
+struct where { /* the compared part: a range of one tensor, inside one range of a G shard */
     int unit;
     struct range at;
     double decay;
@@ -240,7 +241,7 @@ static int compare_part(struct engine_against *a, const struct where *w,
 
     if (load_values(a, w, &v, err))
         return -1;
-    /* Parameters are the master, rounded. */
+    /* Parameters must be the rounded master. */
     host_kern.op->round(&host_kern, type == DTYPE_F32 ? (void *)seen : half, type, v.now[0],
                         a->first->seen_type, n);
     if (type != DTYPE_F32)
@@ -255,7 +256,7 @@ static int compare_part(struct engine_against *a, const struct where *w,
             double before = (double)v.before[s][x], now = (double)v.now[s][x];
             if (!updated || a->first->exact) /* exact: the second was updated too */
                 ok.state[s] = (struct span){before, before};
-            /* One without a width is compared bit by bit. */
+            /* An interval without width is compared bit by bit. */
             double half_width = 0.5 * (ok.state[s].hi - ok.state[s].lo);
             if (s == FIRST_MOMENT && half_width > 0 && isfinite(half_width))
                 a->largest =
@@ -335,7 +336,7 @@ static int is_finite(const struct engine_report *r)
     return isfinite(r->loss) && isfinite(r->grad_norm);
 }
 
-/* Losses are sums of the same numbers; the norms differ by no more than the gradients. */
+/* Losses are sums of the same numbers; norms differ by no more than the gradients do. */
 static int compare_reports(const struct engine_against *a, const struct engine_optim *o,
                            const struct engine_report *one, const struct engine_report *two,
                            struct err *err)
@@ -375,8 +376,8 @@ int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
     rc = compare_reports(a, optim, first, &second, err);
     a->steps++;
     a->compared += is_finite(first);
-    /* A gradient that is not finite has no bounds; where no step is skipped, it goes into the
-       states. */
+    /* A gradient that is not finite has no bounds; if the step is not skipped, the states
+       become infinite or NaN too. */
     if (rc == 0 && (!updated || is_finite(first)))
         rc = compare_states(a, optim, engine_clip(optim, first->grad_norm), updated, err);
     return world_agree(e->world, rc, err);

@@ -3,12 +3,12 @@
  * Opens the device of an engine: its memory, and three queues that order its work.
  *
  *     compute   forward, backward, zeros, the update      the thread that calls engine_step
- *     move      what is packed and stored to travel       the communication thread
- *     host      what is loaded and saved                  any thread, under a lock
+ *     move      packing and storing of payloads           the communication thread
+ *     host      loading and saving                        any thread, under a lock
  *
- * Between compute and move events order the work (engine_move.asked), and the compute thread
- * waits for streams.  A device that fails is reported where the ranks agree: until then this
- * rank continues, so that no other waits for it.
+ * Events order the work of compute and move (engine_move.asked), and the compute thread waits
+ * for streams.  A device failure is reported where the ranks agree: until then this rank
+ * continues, so that no other waits for it.
  */
 #include "engine/engine_inside.h"
 
@@ -40,13 +40,13 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
     if (kern_open(&d->host_kern, d->own, NULL, DTYPE_F32, DTYPE_F32, err) ||
         kern_open(&d->kern, d->at, d->compute, compute, read, err))
         return -1;
-    /* cuDNN prepares a shape for up to seconds, and documents are of any length. */
+    /* cuDNN prepares a shape for up to seconds, but documents have any length. */
     d->kern.attention = o->begins ? KERN_ATTENTION_OWN : o->attention;
     e->losses = o->losses;
     return kern_open(&d->mover, d->at, d->move, compute, read, err);
 }
 
-/* --- where a GPU has not the memory for a plan --- */
+/* --- a GPU with too little memory for a plan --- */
 
 double engine_planned(const struct engine *e)
 {
@@ -56,8 +56,7 @@ double engine_planned(const struct engine *e)
     return bytes;
 }
 
-/* Names of those that need less than this one by what is missing; "none" where there is none.
- */
+/* Names the strategies that need less than this one by `missing` bytes, or "none". */
 static void name_fitting(const struct plan *p, enum device_kind device, double missing,
                          char *text, size_t space)
 {
@@ -78,7 +77,7 @@ static void name_fitting(const struct plan *p, enum device_kind device, double m
     }
 }
 
-/* ERR_SYS where the GPU has not so many bytes left: with the strategies that would fit. */
+/* ERR_SYS if fewer than `bytes` are free on the GPU, naming the strategies that would fit. */
 static int check_fit(const struct engine *e, int64_t bytes, struct err *err)
 {
     int64_t left = 0, all = 0;
@@ -87,7 +86,7 @@ static int check_fit(const struct engine *e, int64_t bytes, struct err *err)
 
     if (device_memory(e->device.at, &left, &all, err))
         return -1;
-    /* Collectives are prepared when that memory is taken: theirs is had then. */
+    /* NCCL's scratch is allocated later, when collectives are prepared. */
     if (e->transport == COLL_NCCL)
         bytes += (int64_t)plan_sums_on(e->plan, kind);
     if (left < 0 || bytes <= left)
@@ -169,7 +168,7 @@ void engine_device_drain(struct engine *e)
 {
     struct engine_device *d = &e->device;
     struct device_queue *const queue[] = {d->compute, d->move, d->host};
-    struct err kept; /* reported where it mattered */
+    struct err kept; /* reported where the work was needed */
 
     for (size_t i = 0; i < sizeof queue / sizeof *queue; i++)
         if (queue[i])
@@ -206,7 +205,7 @@ int engine_device_state(const struct engine *e, struct err *err)
     return device_done(e->device.settled, err) < 0 ? -1 : 0;
 }
 
-/* One piece, through memory that the device copies from without a detour. */
+/* Copies one piece, through pinned memory. */
 static int copy_piece(const struct engine_device *d, void *to, const void *from, int64_t bytes,
                       struct err *err)
 {

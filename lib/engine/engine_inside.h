@@ -3,8 +3,8 @@
 #define ENGINE_ENGINE_INSIDE_H
 
 /*
- * Inside engine/: what an engine is made of, what a rank holds, and what the files of the
- * folder do for each other.
+ * Inside engine/: the parts of an engine, the data that a rank holds, and the functions that
+ * the files of the folder call in each other.
  */
 #include <pthread.h>
 
@@ -15,9 +15,9 @@
 #include "step/step_place.h"
 
 /*
- * A transfer on its way: wait for what another stream brings and for what the compute queue
- * was asked for before, pack (types differ, or src is not in shared memory), collective, store.
- * Up to three operations of one stream; the struct stays until the last is done.
+ * A transfer in progress: waits for another stream's transfer and for earlier work of the
+ * compute queue, packs (if types differ, or src is not in shared memory), runs the collective,
+ * stores.  Up to three operations of one stream; the struct stays until the last is done.
  *
  *     after, asked --> src --pack--> send ==collective==> recv --store--> dst
  *
@@ -25,10 +25,11 @@
  */
 struct engine_move {
     struct engine *engine;      /* borrowed */
-    struct device_event *asked; /* borrowed: recorded on the compute queue when it is pushed */
-    struct device_event *moved; /* borrowed: of its stream, recorded after what it asks for */
-    int asks;                   /* the operation at hand has asked */
-    struct stream *after;       /* NULL: nothing is waited for */
+    struct device_event *asked; /* borrowed: recorded on the compute queue at the push */
+    /* borrowed: recorded on the move queue after an operation's work */
+    struct device_event *moved;
+    int asks;             /* the current operation has issued its work */
+    struct stream *after; /* NULL: no stream to wait for */
     int64_t after_ticket;
     struct coll_call call;
     const void *src;
@@ -38,12 +39,12 @@ struct engine_move {
     enum dtype dst_type, wire;
     int64_t dst_elems;       /* 0: recv is dst */
     int add;                 /* dst += recv */
-    double *start_s, *end_s; /* to be stamped, or NULL */
+    double *start_s, *end_s; /* to be set, or NULL */
 };
 
 struct engine_size { /* prepared once for all vectors of a size */
     int64_t elems;
-    int frozen; /* gathered, and nothing else */
+    int frozen; /* only gathered */
     struct coll_handle handle[STEP_COMPUTE];
 };
 
@@ -57,33 +58,34 @@ struct engine_share {
 };
 
 /*
- * A unit's parameters are two vectors, each sharded by itself: what trains and, after it, what
- * is frozen.  Either may be empty.  Everything else is the trained one's alone.
+ * A unit's parameters are two vectors, each sharded by itself: the trained and, after it, the
+ * frozen one.  Either may be empty.  All other states belong to the trained one.
  *
  *     unit    | trained              | frozen               |
  *     params  | shard of the trained | shard of the frozen |
  */
 struct engine_unit {
-    int64_t elems, trained; /* of both; of the trained one */
+    int64_t elems, trained; /* of both vectors; of the trained one */
     struct engine_share share[ENGINE_SHARES];
-    struct engine_size *size, *frozen_size; /* borrowed; NULL: of an empty one */
+    struct engine_size *size, *frozen_size; /* borrowed; NULL if the vector is empty */
     void *params;                           /* param_type, in shared memory */
-    void *grads; /* grad_type; holds the gradient under g, at the boundary under o */
+    void *grads; /* grad_type; the gradient in layout g, at the boundary in layout o */
     float *master, *m, *v;
     struct engine_move convert, sync;
-    /* Owned; on the compute queue: its gradient is added up, its states are updated. */
+    /* Owned; recorded on the compute queue when its gradient is accumulated, its states
+       updated. */
     struct device_event *added, *updated;
-    float *residual[STEP_COMPUTE]; /* of coded gradients: what was lost so far */
+    float *residual[STEP_COMPUTE]; /* rounding errors of coded gradients so far */
 };
 
 enum { ENGINE_PARTS = 2 }; /* the trained and the frozen vector of a unit */
 
-struct engine_slot { /* of gathered parameters */
+struct engine_slot { /* a slot of gathered parameters */
     struct engine_move move[ENGINE_PARTS];
-    struct device_event *used; /* owned: what read it before has ended */
+    struct device_event *used; /* owned: recorded after the last reader */
 };
 
-struct engine_bucket { /* a unit's gradient on its way out */
+struct engine_bucket { /* a unit's gradient that is being reduced */
     struct engine_move move;
     struct device_event *packed; /* owned */
 };
@@ -95,64 +97,64 @@ struct engine_device {
     struct device *at;  /* borrowed */
     struct device *own; /* owned: the processor */
     int gpu;
-    /* For the compute thread; for the communication thread; for threads that read and write
-       from the host, one at a time. */
+    /* For the compute thread; for the communication thread; for threads that load and save, one
+       at a time. */
     struct device_queue *compute, *move, *host;
     struct kern kern, mover;
-    struct kern host_kern;                    /* the processor's, with a GPU too */
-    struct device_event *moved[STEP_COMPUTE]; /* of each stream */
+    struct kern host_kern;                    /* the CPU's kernels, with a GPU too */
+    struct device_event *moved[STEP_COMPUTE]; /* one for each stream */
     struct device_event *settled;
-    void *memory[2]; /* of a GPU: own, shared */
+    void *memory[2]; /* GPU: own, shared */
     void *host_memory;
-    char *io;              /* of the host: a piece on its way, under the lock */
+    char *io;              /* host memory for one piece being copied; protected by lock */
     pthread_mutex_t *lock; /* owned */
     int64_t host_bytes;
 };
 
-/* The word that a rank sends to the others at the end of a step. */
+/* A rank's contribution to the agreement at the end of a step. */
 struct engine_word {
     double loss, sumsq;
-    struct fixed fixed_loss, fixed_sumsq; /* with exact */
-    int64_t counted;                      /* targets that are not below 0 */
+    struct fixed fixed_loss, fixed_sumsq; /* if exact */
+    int64_t counted;                      /* number of targets that are not negative */
     int64_t flags;                        /* engine_optim.flags */
     int64_t over;                         /* an element left the range of exact sums */
-    int64_t failed;                       /* the device of this rank */
-    struct coll_traffic sent;             /* in this step */
+    int64_t failed;                       /* this rank's device has failed */
+    struct coll_traffic sent;             /* by this rank in this step */
 };
 
-/* The rows of a kind of run, generated when it is first asked for. */
+/* The rows of a kind of run, generated when first needed. */
 struct engine_list {
     struct step step;
     int micros;
-    int64_t *ticket; /* [rows], owned: of a transfer's stream, as it was issued last */
+    int64_t *ticket; /* [rows], owned: ticket of each transfer when it was last issued */
 };
 enum engine_lists {
     ENGINE_STEPS,
-    ENGINE_EARLY, /* steps whose updates wait for no norm */
+    ENGINE_EARLY, /* steps whose updates do not wait for the norm */
     ENGINE_EVALUATIONS,
     ENGINE_LISTS
 };
 
-/* One call's. */
+/* The state of one call. */
 struct engine_run {
     engine_batch batch;
     void *arg;
     const struct engine_optim *optim;
     struct engine_report *report;
-    float scale;    /* of losses, in front of the backward */
-    double update;  /* of the gradient, in front of the update */
+    float scale;    /* scale of losses, applied before the backward */
+    double update;  /* scale of the gradient, applied before the update */
     int first;      /* micro-batch of the list's first micro-step */
-    int ends;       /* with the agreement: nothing is updated */
+    int ends;       /* the run ends with the agreement: nothing is updated */
     double loss;    /* sum so far */
-    struct err why; /* this rank's device has failed */
+    struct err why; /* why this rank's device failed */
 };
 
-struct engine_record {      /* of a trace */
-    struct step_time *time; /* [2 * rows], owned; NULL: nothing was asked for */
-    int on, steps;          /* steps: since it is on */
-    struct step_time *last; /* of the compute lane's newest row, or NULL */
-    double start_s, end_s;  /* of the last step */
-    double mark_s;          /* the compute lane's rows reach to here */
+struct engine_record {      /* the record of a trace */
+    struct step_time *time; /* [2 * rows], owned; NULL: no trace */
+    int on, steps;          /* steps: steps since it was switched on */
+    struct step_time *last; /* newest row of the compute lane, or NULL */
+    double start_s, end_s;  /* the last step */
+    double mark_s;          /* end of the compute lane's last row */
 };
 
 struct engine {
@@ -166,76 +168,79 @@ struct engine {
     enum coll_transport transport;
     struct meter *meter; /* borrowed, or NULL */
     uint64_t meter_run;
-    /* As the plan says, or f64 where sums are exact; seen: the narrower of the types of
-       parameters at rest and on the wire, to which every strategy rounds them. */
+    /* From the plan, or f64 where sums are exact.  seen_type: the narrower of the types of
+       stored and of sent parameters, to which every strategy rounds them. */
     enum dtype grad_type, reduce_type, seen_type;
-    struct layout layout; /* needed before the collectives are there */
+    struct layout layout; /* needed before the collectives exist */
     struct coll coll;
     struct net net;
     struct plan_step step; /* shape.trains and space.unit owned */
     struct engine_list list[ENGINE_LISTS];
-    struct engine_list *running; /* that ran last, or NULL */
+    struct engine_list *running; /* the list that ran last, or NULL */
     int sizes;
     struct engine_unit *unit;
     struct engine_size *size;
     struct engine_slot *slot;
     struct engine_bucket *bucket;
-    struct step_buffers buffers;               /* slot, bucket owned */
-    float *piece;                              /* f32, of the host: the caller's */
-    struct engine_word *words;                 /* [ranks] */
-    struct coll_traffic *traffic;              /* [ranks] scratch */
-    struct coll_traffic *sync_traffic;         /* [ranks] of one parameter sync of all units */
-    struct range *ranges;                      /* [layout_ranges_max] of a G shard */
-    int32_t *tokens, *targets;                 /* of the host */
+    struct step_buffers buffers; /* slot, bucket owned */
+    /* f32, host memory: a piece of the caller's data */
+    float *piece;
+    struct engine_word *words;    /* [ranks] */
+    struct coll_traffic *traffic; /* [ranks] scratch */
+    /* [ranks] traffic of one parameter sync of all units */
+    struct coll_traffic *sync_traffic;
+    struct range *ranges;                      /* [layout_ranges_max] the ranges of a G shard */
+    int32_t *tokens, *targets;                 /* host memory */
     float *losses;                             /* borrowed, or NULL */
-    struct stream *stream[STEP_COMPUTE];       /* of each lane */
-    struct arena shared, own, residuals, host; /* host: beside a GPU */
+    struct stream *stream[STEP_COMPUTE];       /* one for each lane */
+    struct arena shared, own, residuals, host; /* host: host memory, with a GPU */
     int64_t state_bytes;
     /* Times of the current step, and its mean. */
     double wait_s[STEP_COMPUTE], update_s, idle_s;
-    double
-        mean; /* its tokens over its targets that count: the gradient is yet to be times it */
+    double mean; /* tokens over counted targets: a factor still to be applied to the gradient */
     struct engine_word word;
     struct engine_record record;
 };
 
 /*
- * engine_device.c: the processor, or a GPU; asked for work by tables of kernels (kern.h), one
- * for each thread.  On a GPU nothing is done yet when a call returns.
+ * engine_device.c: the CPU or a GPU, which executes work issued through tables of kernels
+ * (kern.h), one for each thread.  On a GPU a call returns before its work is done.
  */
 int engine_device_open(struct engine *e, const struct engine_options *o, struct err *err);
-/* Memory for what was measured: of the device, and of the host where that is another. */
+/* Allocates the measured memory: on the device, and on the host if the device is a GPU. */
 int engine_device_memory(struct engine *e, int64_t own, int64_t shared, struct err *err);
-double engine_planned(const struct engine *e); /* bytes of the plan, on that device */
+/* bytes that the plan predicts for this device */
+double engine_planned(const struct engine *e);
 int engine_device_events(struct engine *e, struct err *err);
 void engine_device_events_close(struct engine *e);
-void engine_device_drain(struct engine *e); /* waits for all that was asked for */
+void engine_device_drain(struct engine *e); /* waits for all issued work */
 void engine_device_close(struct engine *e);
-/* All that the compute thread has asked for comes before what engine_get and _put do next. */
+/* Orders the compute thread's earlier work before the next engine_get and _put. */
 void engine_wait_compute(struct engine *e);
-/* n elements to the host, as another type; any thread.  Waits for them. */
+/* Copies n elements to the host, as another type, and waits for them; any thread. */
 int engine_get(const struct engine *e, void *to, enum dtype to_type, const void *from,
                enum dtype type, int64_t n, struct err *err);
-/* Parameters from f32 of the host, rounded as everywhere; n at most ENGINE_PIECE. */
+/* Stores parameters from host f32, rounded to `seen`; n at most ENGINE_PIECE. */
 int engine_put_params(const struct engine *e, void *to, enum dtype type, const float *x,
                       enum dtype seen, int64_t n, struct err *err);
 
 /* engine_place.c: memory and prepared collectives. */
-/* Nothing is lost so far: of a new run, and of a step that was skipped. */
+/* Zeroes the residuals: for a new run, and after a skipped step. */
 void engine_residuals_clear(struct engine *e);
-/* The shard of what is frozen of a unit, after that of what trains. */
+/* The shard of a unit's frozen vector, after that of the trained one. */
 void *engine_frozen(const struct engine *e, const struct engine_unit *u);
 
 /*
- * engine_load.c: a unit whole, on every rank: params (from the master; then what is frozen),
- * moments, and the last step's gradient where states is more; after what trains all but the
- * params are 0.  Gathering and loading are collective; loading takes no gradient.
+ * engine_load.c: a whole unit on every rank: params (from the master; then the frozen ones),
+ * moments, and with states > ENGINE_STATES the last step's gradient; after the trained elements
+ * all but the params are 0.  Gathering and loading are collective; loading ignores the
+ * gradient.
  */
 enum { ENGINE_STATES = 3 };
 struct engine_whole {
     int states;
     float *state[ENGINE_STATES + 1], *pieces; /* [elems], [ranks][ENGINE_PIECE] */
-    void *memory;                             /* owned (mem_free): all of these */
+    void *memory;                             /* owned (mem_free): backs all of these */
 };
 int engine_whole_open(const struct engine *e, int states, int64_t elems, struct engine_whole *w,
                       struct err *err);
@@ -243,30 +248,30 @@ int engine_whole_gather(struct engine *e, int unit, struct engine_whole *w, stru
 int engine_whole_load(struct engine *e, int unit, struct engine_whole *w, struct err *err);
 
 /* engine_run.c: the rows of a step. */
-/* Those of so many micro-steps. */
+/* Returns the list of rows of a kind of run with `micros` micro-batches. */
 struct engine_list *engine_list(struct engine *e, enum engine_lists which, int micros);
 void engine_lists_release(struct engine *e);
 int engine_run(struct engine *e, struct engine_list *l, struct engine_run *run,
                struct err *err);
-int engine_drain(struct engine *e, struct err *err); /* waits for all that travels */
+int engine_drain(struct engine *e, struct err *err); /* waits for all transfers */
 
 /* Rows of the compute lane: engine_step.c, engine_update.c. */
 typedef int engine_kernel(struct engine *e, struct engine_run *run, const struct step_row *r,
                           struct err *err);
 engine_kernel engine_begin, engine_forward, engine_backward, engine_accumulate;
 engine_kernel engine_norm, engine_agree, engine_update;
-/* Loss and operations of the micro-batch asked for last; waits for its forward. */
+/* Adds the loss and operations of the last issued micro-batch; waits for its forward. */
 void engine_end_micro(struct engine *e, struct engine_run *run);
 
 /* engine_move.c: rows of the other lanes. */
-/* The other lane's transfer that it follows, in addition to earlier computation, and where its
-   times go; either may be NULL. */
+/* The transfer of another lane to wait for, in addition to earlier computation, and where to
+   record times; either may be NULL. */
 struct engine_issue {
     struct stream *after;
     int64_t ticket;
     struct step_time *time;
 };
-/* Its ticket.  unit, slot or bucket as in struct step_row. */
+/* Starts a transfer and returns its ticket.  unit, buffer: as in struct step_row. */
 int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
                     const struct engine_issue *issue);
 
@@ -276,20 +281,20 @@ struct engine_shard {
     enum dtype type;
     const struct engine_share *share; /* borrowed */
 };
-/* Elements [at.lo, at.hi) of it to `out` of the host. */
+/* Copies elements [at.lo, at.hi) of a shard to `out`, host memory, as to_type. */
 int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct engine_shard from,
                 struct range at, struct err *err);
 
 /* engine_update.c */
-/* Returns the factor that brings the gradient's norm to optim->clip at most. */
+/* Returns the factor that reduces the gradient's norm to at most optim->clip. */
 double engine_clip(const struct engine_optim *optim, double grad_norm);
-/* New parameters of the unit from its master, where they lie here. */
+/* Derives a unit's new parameters from its master, which holds their elements on this rank. */
 void engine_slice(struct engine *e, int unit);
-/* -1 where the device has failed: it keeps that. */
+/* -1 if the device has failed, which it remembers. */
 int engine_device_state(const struct engine *e, struct err *err);
 
-/* engine_trace.c; while no trace is kept they do nothing, and rows have no times. */
-void engine_trace_begin(struct engine *e); /* of a step */
+/* engine_trace.c; without a trace these do nothing, and rows have no times. */
+void engine_trace_begin(struct engine *e); /* begins a step */
 void engine_trace_end(struct engine *e);
 struct step_time *engine_trace_row(const struct engine *e, int row);
 /* Ends a row of the compute lane. */

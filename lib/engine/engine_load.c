@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loads and saves states: checkpoints, fresh weights, the gradient of a step.  A few elements
- * at a time, since data on a device passes through a piece of the host's memory.
+ * Loads and saves states: checkpoints, fresh weights, the gradient of a step.  Works piece by
+ * piece, since device data passes through a buffer of the host.
  *
- * Ranks that keep the very same elements of a vector are PEERS, and read them together: what
- * the source reads at once, a STRETCH, is read by the peer that has read least so far, which
- * sends it to the others.  Each has the first piece of its next stretch read before that is
- * wanted: so all of them read at the same time.
+ * Ranks that hold the same elements of a vector are PEERS, and share the reading: a STRETCH,
+ * which the source reads at once, is read by the peer that has read least so far, which sends
+ * it to the others.  Each peer reads the first piece of its next stretch ahead of time, so that
+ * all of them read at the same time.
  *
  *     3 peers, stretches    |   0   | 1 | 2 | 3 |   4   |
  *     read by                   0     1   2   1     2      and sent to the two others
  *
- * A rank that cannot read continues to send and receive, whatever is in them, to the end
- * of the unit: there all ranks agree.
+ * A rank that cannot read continues to send and receive, with undefined contents, to the end of
+ * the unit: there all ranks agree.
  */
 #include "engine/engine_inside.h"
 
@@ -22,10 +22,10 @@
 
 #include "base/mem.h"
 
-/* The peers that hold the same shard, and read it together. */
+/* The peers that hold the same shard, and share its reading. */
 struct readers {
     struct world_peers peers;
-    /* Owned, [peers]: elements that each has read, and with those that are dealt out ahead. */
+    /* Owned, [peers]: elements that each has read; including those assigned ahead. */
     int64_t *done, *dealt;
 };
 
@@ -34,8 +34,8 @@ struct loader {
     const struct engine_source *source;
     struct readers optim, params;
     int unit, state;
-    float *ahead; /* owned: the first piece of the stretch that this rank reads next */
-    int rc;       /* of this rank, reported where all agree */
+    float *ahead; /* owned: first piece of the next stretch that this rank reads */
+    int rc;       /* this rank's, reported where all agree */
     struct err err;
 };
 
@@ -43,15 +43,15 @@ struct loader {
 struct rest {
     const struct range *range; /* borrowed */
     int ranges;
-    int64_t at; /* in the first of them */
+    int64_t at; /* position in the first range */
 };
 
-struct place { /* of what is read */
+struct place { /* destination of the elements read */
     char *to;
     enum dtype type, seen;
 };
 
-/* Finds the next stretch, read at once; 0: there is none. */
+/* Finds the next stretch; 0: none is left. */
 static int next_stretch(const struct loader *l, struct rest *r, struct range *out)
 {
     const struct engine_source *s = l->source;
@@ -81,8 +81,8 @@ static void load_read_piece(struct loader *l, struct range piece, float *out)
         l->rc = s->read(s->arg, l->unit, l->state, piece, out, &l->err);
 }
 
-/* Finds the reader of the next stretch: the first of those with least in `load`; -1: all is
-   read. */
+/* Finds the reader of the next stretch: the first peer with the least `load`; -1: none is
+   left. */
 static int next_reader(const struct loader *l, const struct readers *c, int64_t *load,
                        struct rest *r, struct range *out)
 {
@@ -97,7 +97,7 @@ static int next_reader(const struct loader *l, const struct readers *c, int64_t 
     return least;
 }
 
-/* The first piece of this rank's next stretch, if there is one. */
+/* Reads the first piece of this rank's next stretch, if there is one. */
 static void read_ahead(struct loader *l, const struct readers *c, struct rest *r)
 {
     struct range stretch;
@@ -157,8 +157,8 @@ static int load_share(struct loader *l, struct readers *c, const struct engine_s
 }
 
 /*
- * The master and the moments; from the master the parameters that train, by the way on which
- * they come after every step; what is frozen.
+ * Loads master and moments, derives the trained parameters from the master (by the same path as
+ * after a step), and loads the frozen parameters.
  */
 static int load_unit(struct loader *l, int states)
 {
@@ -180,7 +180,7 @@ static int load_unit(struct loader *l, int states)
     return load_share(l, &l->params, &u->share[ENGINE_FROZEN], frozen);
 }
 
-/* Their colour is the number of the first of them. */
+/* The communicator's colour is the lowest rank among the peers. */
 static int open_readers(struct loader *l, struct readers *c, enum letter letter)
 {
     const struct engine *e = l->engine;
@@ -217,7 +217,7 @@ static int open_loader(struct loader *l)
                : 0;
 }
 
-/* Units [first, end). */
+/* Loads units [first, end). */
 static int load_units(struct engine *e, const struct engine_source *source, int first, int end,
                       int moments, struct err *err)
 {
@@ -319,7 +319,7 @@ static void copy_packed(const struct range *r, int ranges, int64_t from, int64_t
     }
 }
 
-/* One of a unit's two vectors, from the G shards of all ranks, a piece of each at a time. */
+/* Gathers one of a unit's two vectors from the G shards of all ranks, piece by piece. */
 static int gather_vector(struct engine *e, int unit, int state, struct range at,
                          const struct engine_whole *w, struct err *err)
 {
@@ -390,10 +390,10 @@ int engine_change(struct engine *e, engine_change_fn change, void *arg, struct e
     int states = ENGINE_STATES + (e->model->sparse.lambda > 0);
     struct engine_whole w = {0};
     int64_t elems = 0;
-    int rc = engine_drain(e, err); /* the last sync */
+    int rc = engine_drain(e, err); /* waits for the last sync */
 
     engine_wait_compute(e);
-    for (int i = 0; i < e->model->units; i++) /* masks are all that is frozen */
+    for (int i = 0; i < e->model->units; i++) /* only masks are frozen */
         if (e->unit[i].frozen_size && e->unit[i].elems > elems)
             elems = e->unit[i].elems;
     rc = world_agree(e->world, rc ? rc : engine_whole_open(e, states, elems, &w, err), err);
@@ -405,7 +405,7 @@ int engine_change(struct engine *e, engine_change_fn change, void *arg, struct e
             break;
         change(arg, unit, w.state[0], w.state[1], w.state[2], w.state[3]);
         rc = engine_whole_load(e, unit, &w, err);
-        for (int kind = STEP_REDUCE; kind <= STEP_CONVERT; kind++) /* of places that moved */
+        for (int kind = STEP_REDUCE; kind <= STEP_CONVERT; kind++) /* elements have moved */
             if (e->unit[unit].residual[kind])
                 memset(e->unit[unit].residual[kind], 0,
                        (size_t)e->unit[unit].size->handle[kind].residual_elems * 4);

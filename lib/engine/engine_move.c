@@ -6,14 +6,14 @@
 
 #include "base/tick.h"
 
-/* An operation has asked for all that it does. */
+/* An operation has issued all its work. */
 static void record_asked(struct engine_move *m)
 {
     device_record(m->engine->device.move, m->moved);
     m->asks = 1;
 }
 
-/* Whether that has ended; of a device that has failed everything has (dev.h). */
+/* Whether that work has ended; on a failed device all work counts as ended (dev.h). */
 static int move_has_ended(struct engine_move *m)
 {
     struct err kept;
@@ -24,7 +24,7 @@ static int move_has_ended(struct engine_move *m)
     return 1;
 }
 
-/* The first operation. */
+/* First operation of a transfer. */
 static enum stream_state pack_source(void *arg, struct err *err)
 {
     struct engine_move *m = arg;
@@ -33,7 +33,7 @@ static enum stream_state pack_source(void *arg, struct err *err)
 
     (void)err;
     if (!m->asks) {
-        /* Its input may still be in flight in another stream, or being computed. */
+        /* The source may still be in transfer on another stream, or being computed. */
         if ((m->after && !stream_done(m->after, m->after_ticket)) ||
             !device_done(m->asked, &kept))
             return STREAM_IDLE;
@@ -48,7 +48,7 @@ static enum stream_state pack_source(void *arg, struct err *err)
     return move_has_ended(m) ? STREAM_DONE : STREAM_IDLE;
 }
 
-/* The last one. */
+/* Last operation of a transfer. */
 static enum stream_state store_result(void *arg, struct err *err)
 {
     struct engine_move *m = arg;
@@ -92,8 +92,8 @@ static int64_t push_move(struct engine *e, enum step_lane lane, struct engine_mo
     return ticket;
 }
 
-/* One of the two vectors of a unit, to where it lies in the whole of it; NULL: there is none.
- */
+/* Gathers one of the two vectors of a unit to its offset in the slot; NULL: the vector is
+ * empty. */
 static struct engine_move *gather_part(struct engine *e, int unit, int slot, int part)
 {
     struct engine_unit *u = &e->unit[unit];
@@ -140,7 +140,7 @@ static struct engine_move *reduce_of(struct engine *e, int unit, int bucket)
     return &b->move;
 }
 
-/* The accumulated gradient goes from its layout to the optimizer's, in place. */
+/* Converts the accumulated gradient from its layout to the optimizer's, in place. */
 static struct engine_move *convert_of(struct engine *e, int unit)
 {
     struct engine_unit *u = &e->unit[unit];
@@ -163,7 +163,7 @@ static struct engine_move *convert_of(struct engine *e, int unit)
     return &u->convert;
 }
 
-/* New parameters from the master. */
+/* Sends new parameters, from the master, to their layout. */
 static struct engine_move *sync_of(struct engine *e, int unit)
 {
     struct engine_unit *u = &e->unit[unit];
@@ -200,7 +200,7 @@ int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
     if (t)
         *t = (struct step_time){.ran = 1, .issued_s = tick_now_s()};
     if (lane == STEP_GATHER) {
-        /* The frozen part needs no sync: it goes first. */
+        /* The frozen part needs no sync, so it goes first. */
         struct engine_move *last = gather_part(e, unit, buffer, 0),
                            *first = gather_part(e, unit, buffer, 1);
         const struct engine_issue at_once = {.time = issue->time};
@@ -229,7 +229,7 @@ int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct en
 
     if (at.lo == at.hi)
         return 0;
-    /* A piece lies inside one range of the shard: G inside I inside N. */
+    /* A piece lies inside one range of the shard, as G ranges lie inside I and N ranges. */
     assert(first >= 0 &&
            layout_offset(s->range, s->ranges, at.hi - 1) == first + at.hi - 1 - at.lo);
     return engine_get(e, out, to_type, (const char *)from.at + first * dtype_bytes(from.type),

@@ -2,7 +2,7 @@
 /*
  * Places a rank's data under a strategy: shards from the layout, memory in two arenas (one that
  * the ranks of the host share, for payloads) as step/step_place.h lays it out, and the prepared
- * conversions.  Nothing here depends on which letters they are.
+ * conversions.  The code is the same for all letters.
  */
 #include "engine/engine_inside.h"
 
@@ -32,7 +32,7 @@ static void measure_unit(struct engine *e, struct engine_unit *u, const struct m
         h->range = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *h->range);
         h->ranges = layout_ranges(&e->layout, letter[i], e->world->rank, elems, h->range);
     }
-    for (int i = 0; i < u->share[ENGINE_FROZEN].ranges; i++) { /* after what trains */
+    for (int i = 0; i < u->share[ENGINE_FROZEN].ranges; i++) { /* after the trained elements */
         u->share[ENGINE_FROZEN].range[i].lo += u->trained;
         u->share[ENGINE_FROZEN].range[i].hi += u->trained;
     }
@@ -45,11 +45,10 @@ static void measure_unit(struct engine *e, struct engine_unit *u, const struct m
                                .count = 1};
 }
 
-/* Measures, or places where the arenas have memory. */
+/* Measures memory; or assigns it, if the arenas have memory. */
 static void place_memory(struct engine *e)
 {
-    struct arena *host = e->device.gpu ? &e->host : &e->own; /* the memory that the processor
-                                                                uses */
+    struct arena *host = e->device.gpu ? &e->host : &e->own; /* memory that the CPU uses */
     int64_t tokens = (int64_t)e->plan->micro_batch * e->plan->seq * 4;
     int units = e->model->units;
     struct step_states *states = mem_new((size_t)units, sizeof *states);
@@ -72,7 +71,7 @@ static void place_memory(struct engine *e)
         e->device.io = arena_take(host, ENGINE_PIECE * 4);
 }
 
-/* A unit's own, for handles are shared by units of one size. */
+/* Residuals belong to a unit, as handles are shared by all units of one size. */
 static void place_residuals(struct engine *e)
 {
     for (int i = 0; i < e->model->units; i++)
@@ -90,7 +89,7 @@ void engine_residuals_clear(struct engine *e)
         memset(e->residuals.base, 0, (size_t)e->residuals.used);
 }
 
-/* That of vectors of so many elements, prepared when the first one comes. */
+/* Finds the size record for vectors of `elems` elements; prepares it at first use. */
 static int find_size(struct engine *e, int64_t elems, int frozen, struct engine_size **out,
                      struct err *err)
 {
@@ -134,14 +133,14 @@ static int prepare_collectives(struct engine *e, struct err *err)
             find_size(e, u->elems - u->trained, 1, &u->frozen_size, err))
             return -1;
     }
-    place_residuals(e); /* measures: sized by the prepared collectives */
+    place_residuals(e); /* measures: the prepared collectives determine the size */
     int64_t bytes = e->residuals.used;
     int rc = bytes ? arena_init(&e->residuals, bytes, "residuals of coded gradients", err) : 0;
     if (world_agree(e->world, rc, err))
         return -1;
     if (bytes)
         place_residuals(e);
-    /* Bytes that a parameter sync of all units sends, by each rank, for the reports. */
+    /* For the reports: bytes that each rank sends in a parameter sync of all units. */
     const struct step *s = &engine_list(e, ENGINE_STEPS, e->step.shape.micros)->step;
     struct coll_traffic sync = {0};
     for (int i = 0; i < s->rows; i++)
@@ -180,7 +179,7 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
     return 0;
 }
 
-/* Sets the shape of a step's rows, and how many units are gathered at once. */
+/* Sets the shape of a step's rows, and the number of units gathered at a time. */
 static void set_step(struct engine *e, enum device_kind device)
 {
     const struct plan *p = e->plan;
@@ -193,7 +192,7 @@ static void set_step(struct engine *e, enum device_kind device)
     for (int i = 0; i < m->units; i++)
         trains[i] = m->unit[i].trained > 0;
     e->step.shape.trains = trains;
-    e->step.space.grad = e->grad_type; /* not the plan's where sums are exact */
+    e->step.space.grad = e->grad_type; /* differs from the plan's if sums are exact */
     e->step.space.reduce = e->reduce_type;
     if (e->exact || e->apart)
         e->step.space.apart = e->layered;
@@ -203,7 +202,7 @@ static void set_step(struct engine *e, enum device_kind device)
     e->buffers.bucket = mem_new((size_t)p->buckets, sizeof *e->buffers.bucket);
 }
 
-/* Everything that can be known alone; the collective part follows when all ranks agree. */
+/* The local part of opening; the collective part follows when all ranks agree. */
 static int set_up(struct engine *e, const struct engine_options *o, struct err *err)
 {
     struct net_options options = {.batch = e->plan->micro_batch,
@@ -224,8 +223,8 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
                        "'same' for exact sums");
     layout_init(&e->layout, &e->plan->groups);
     set_step(e, o->device ? device_kind(o->device) : DEVICE_CPU);
-    /* Places of parameters: a slot used in rotation, in a step or an evaluation, or a kept
-       one. */
+    /* Number of parameter addresses: the slots used in rotation, in a step or an evaluation, or
+       a kept one. */
     options.places =
         (p->prefetch < e->step.space.slots ? p->prefetch + 1 : e->step.space.slots) +
         (p->keep > 0);
@@ -315,7 +314,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
         engine_close(e);
         return -1;
     }
-    /* A conversion is three operations at most. */
+    /* A conversion has at most three operations. */
     const int space[STEP_COMPUTE] = {ENGINE_PARTS * e->step.space.slots, e->step.shape.buckets,
                                      e->model->units, e->model->units};
     for (int lane = 0; lane < STEP_COMPUTE; lane++)
@@ -328,12 +327,12 @@ void engine_close(struct engine *e)
 {
     if (!e)
         return;
-    runner_close(e->coll.runner); /* queued work ends before its buffers go */
+    runner_close(e->coll.runner); /* queued work ends before its buffers are freed */
     e->coll.runner = NULL;
     for (int i = 0; i < e->sizes; i++)
         for (int kind = 0; kind < STEP_COMPUTE; kind++) {
             e->size[i].handle[kind].stream =
-                NULL; /* gone with the runner: nothing to wait for */
+                NULL; /* freed with the runner: nothing to wait for */
             coll_free(&e->size[i].handle[kind]);
         }
     coll_close(&e->coll);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves that states are where their letters say and that copies agree.  Reads the ranges that
- * the engine works with, and counts for itself.
+ * Checks that states are placed as their letters require and that copies agree.  Reads the
+ * ranges that the engine works with, and counts for itself.
  */
 #include "engine/engine_inside.h"
 
@@ -18,7 +18,8 @@ static int by_start(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Whether the ranges, in any order, cover `all` once; *bad: the first part that is not. */
+/* Whether the ranges, in any order, cover `all` once; *bad: the first part that is not covered
+   once. */
 static int cover_once(struct range *r, int n, struct range all, struct range *bad, int *held)
 {
     int64_t at = all.lo;
@@ -41,15 +42,15 @@ struct holding { /* one rank's part of one state of one unit, as it is exchanged
     struct range range[]; /* [layout_ranges_max] */
 };
 
-/* How many copies of a state there are. */
+/* Number of copies of a state. */
 static int copies_of(const struct groups *g, enum letter letter)
 {
     return letter == LETTER_N ? g->ranks : letter == LETTER_I ? g->count : 1;
 }
 
 /*
- * The sets of ranks that together hold one copy: for N each rank, for I each group, for G all.
- * all: the holdings of the ranks, `bytes` apart; room: for the ranges of all ranks.
+ * Checks each set of ranks that holds one copy: for N each rank, for I each group, for G all.
+ * all: the holdings of the ranks, `bytes` apart; space: for the ranges of all ranks.
  */
 static int audit_state(const struct engine *e, int unit, int state, enum letter letter,
                        const char *all, size_t bytes, struct range *space, struct err *err)
@@ -84,8 +85,8 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
     return 0;
 }
 
-/* That a shard's memory has room for what its ranges say, which are one after the other; and
-   that a unit lies as the one of its size that is looked at: one word for all of them. */
+/* Checks that a shard's buffer has the size of its ranges, and that a unit is placed as
+   `first`, the audited unit of the same size.  One agreement covers all units. */
 static int audit_shares(const struct engine *e, int unit, int first, struct err *err)
 {
     for (int i = 0; i < ENGINE_SHARES; i++) {
@@ -125,7 +126,7 @@ int engine_audit(struct engine *e, struct err *err)
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < e->model->units; i++) {
-        int first = 0; /* of its size: that one is looked at by all */
+        int first = 0; /* first unit of the same size: all ranks compare its ranges */
         while (e->unit[first].size != e->unit[i].size ||
                e->unit[first].frozen_size != e->unit[i].frozen_size)
             first++;
@@ -135,7 +136,7 @@ int engine_audit(struct engine *e, struct err *err)
             mine->ranges = h->ranges;
             memcpy(mine->range, h->range, (size_t)h->ranges * sizeof *h->range);
             rc = world_allgather(e->world, mine, (int64_t)bytes, all, err);
-            if (rc == 0) /* the same on all ranks */
+            if (rc == 0) /* same outcome on all ranks */
                 rc = audit_state(e, i, state, letter[state], all, bytes, space, err);
         }
     }
@@ -156,10 +157,10 @@ static uint64_t mix(uint64_t x)
 enum { HASHED_PARAMS, HASHED_STATES = 4 };
 static const char *const hashed_names[] = {"params", "master", "exp_avg", "exp_avg_sq"};
 
-/* Sums of the hashes of elements: the order does not matter. */
+/* Sums of element hashes, so that the order does not matter. */
 struct hash {
     uint64_t once;  /* over this rank's G shards: each element of the model on one rank */
-    uint64_t whole; /* over all that this rank holds */
+    uint64_t whole; /* over all elements that this rank holds */
 };
 
 static int add_range(struct engine *e, int unit, int state, struct range at, uint64_t *sum,
@@ -188,7 +189,7 @@ static int add_range(struct engine *e, int unit, int state, struct range at, uin
     return 0;
 }
 
-/* One of the two vectors of a unit, of `elems`, from element `first` on; own: what is held. */
+/* Adds one of a unit's two vectors, elements `at` of the unit; own: this rank's share. */
 static int add_vector(struct engine *e, int unit, int state, struct range at,
                       const struct engine_share *own, struct hash *h, struct err *err)
 {
@@ -222,7 +223,7 @@ static int add_hash(struct engine *e, int unit, int state, struct hash *h, struc
                   : 0;
 }
 
-/* Adds the ranks' hashes of one state; whether the copies cannot all be equal. */
+/* Adds the ranks' hashes of one state; returns whether copies must differ. */
 static int copies_differ(const struct engine *e, int state, const struct hash *all, int stride,
                          uint64_t *once)
 {
@@ -239,7 +240,7 @@ static int copies_differ(const struct engine *e, int state, const struct hash *a
     return whole != copies * *once;
 }
 
-/* Collective, when copies of a state are known to differ: of which unit. */
+/* Collective, after copies of a state were found to differ: finds the unit. */
 static int name_unit(struct engine *e, int state, struct hash *all, struct err *err)
 {
     uint64_t once;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Executes the rows of a step (step/step.h).  The compute lane's rows run here, one after the
- * other, each when the rows it names have ended.  A transfer is issued where it stands in the
- * list: its stream takes it up after those before it, when the compute queue has come so far
- * and the transfer that it names has ended.  No strategy has code of its own.
+ * other, each when the rows it names have ended.  A transfer is issued at its position in the
+ * list: its stream starts it after the transfers before it, when the compute queue has reached
+ * that position and the transfer that it names has ended.  No strategy has code of its own.
  */
 #include "engine/engine_inside.h"
 
@@ -11,8 +11,8 @@
 
 #include "base/tick.h"
 
-/* The list of that kind for so many micro-batches, made anew where it was for another number.
- */
+/* Returns the list of a kind for `micros` micro-batches, generated again if that number
+ * changed. */
 struct engine_list *engine_list(struct engine *e, enum engine_lists which, int micros)
 {
     struct engine_list *l = &e->list[which];
@@ -25,7 +25,7 @@ struct engine_list *engine_list(struct engine *e, enum engine_lists which, int m
     if (which == ENGINE_EVALUATIONS) {
         shape.evaluate = 1;
         shape.first_trained = shape.visits;
-        /* No unit is kept for a backward: all slots but the one in use may prefetch. */
+        /* No unit is kept for a backward: all slots except the one in use may prefetch. */
         if (e->step.space.slots && shape.prefetch >= e->step.space.slots)
             shape.prefetch = e->step.space.slots - 1;
     }
@@ -55,8 +55,9 @@ int engine_drain(struct engine *e, struct err *err)
 }
 
 /*
- * The stream of the transfer that row i names as after[k], if it has not ended; NULL: none.  A
- * row at or after i is one of the step before, whose ticket has not been replaced yet.
+ * Returns the stream of the transfer that row i names as after[k], if it has not ended;
+ * otherwise NULL.  after[k] >= i means that row of the previous step, whose ticket has not been
+ * replaced yet.
  */
 static struct stream *awaited_stream(const struct engine *e, const struct engine_list *l, int i,
                                      int k, int64_t *ticket)
@@ -125,8 +126,9 @@ static int run_kernel(struct engine *e, struct engine_list *l, int i, struct eng
 
 int engine_run(struct engine *e, struct engine_list *l, struct engine_run *run, struct err *err)
 {
-    /* Rows of two lists do not name each other.  An evaluation's list, which may be made anew
-       while it runs, needs no drain: each of its gathers has been waited for by its forward. */
+    /* Rows of two lists do not name each other.  An evaluation's list may be generated again
+       while it is the running one, without a drain: each of its gathers was waited for by its
+       forward. */
     if (e->running && e->running != l && engine_drain(e, err))
         return -1;
     e->running = l;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Computes a micro-step (the compute lane), and runs it in a step and in an evaluation. */
+/* Computes micro-steps (the compute lane), in a step and in an evaluation. */
 #include "engine/engine_inside.h"
 
 #include "kern/kern_cpu.h"
 
-/* Where the backward of a unit adds its gradient: of each micro-batch by itself, or of all of
-   a micro-step. */
+/* Where the backward of a unit adds its gradient: one buffer per micro-batch, or one for the
+   whole micro-step. */
 static float *gradient_of(const struct engine *e, const struct engine_unit *u, int micro)
 {
     float *first =
@@ -16,7 +16,7 @@ static float *gradient_of(const struct engine *e, const struct engine_unit *u, i
     return first + (micro < e->step.space.apart ? micro * u->trained : 0);
 }
 
-/* Micro-batches of a micro-step: the step's last may have fewer, an evaluation's have one. */
+/* Micro-batches of a micro-step: a step's last may have fewer, an evaluation's has one. */
 static int micros_in(const struct engine *e, const struct step_row *r)
 {
     int left = e->plan->accum - r->micro * e->layered;
@@ -26,7 +26,8 @@ static int micros_in(const struct engine *e, const struct step_row *r)
     return left < e->layered ? left : e->layered;
 }
 
-/* A micro-step's gradient as it travels, or is added: the one place where it is rounded. */
+/* Converts a micro-step's gradient to its wire or accumulator type: the only place where it is
+   rounded. */
 static void put_gradient(struct engine *e, void *to, enum dtype type, const float *gradient,
                          int64_t n)
 {
@@ -58,7 +59,7 @@ static void add_gradient(struct engine *e, void *to, enum dtype type, const floa
     }
 }
 
-/* The gradient is added where it is accumulated, or fills a bucket. */
+/* Adds the gradient to the accumulator, or fills a bucket. */
 int engine_accumulate(struct engine *e, struct engine_run *run, const struct step_row *r,
                       struct err *err)
 {
@@ -83,7 +84,7 @@ int engine_accumulate(struct engine *e, struct engine_run *run, const struct ste
     return 0;
 }
 
-/* The whole unit as the network reads it. */
+/* Returns the whole unit in the type that the network reads. */
 static const void *params_of(struct engine *e, const struct step_row *r)
 {
     const struct engine_unit *u = &e->unit[r->unit];
@@ -106,7 +107,7 @@ static void use_micro(struct engine *e, int micro)
             e->losses + (int64_t)micro * e->plan->micro_batch * e->plan->seq;
 }
 
-/* Logits are one micro-batch's at a time: of several the head's forward comes with its
+/* Holds the logits of one micro-batch at a time: with several, the head's forward runs in its
    backward. */
 int engine_forward(struct engine *e, struct engine_run *run, const struct step_row *r,
                    struct err *err)
@@ -143,7 +144,7 @@ int engine_backward(struct engine *e, struct engine_run *run, const struct step_
 
 void engine_end_micro(struct engine *e, struct engine_run *run)
 {
-    struct err kept; /* by the device */
+    struct err kept; /* the device keeps the error */
     double loss = 0;
 
     (void)net_loss(&e->net, &loss, &kept);
@@ -153,7 +154,7 @@ void engine_end_micro(struct engine *e, struct engine_run *run)
         run->report->flops += net_flops(&e->net);
 }
 
-/* Micro-batches of the caller's, in the place of the last ones. */
+/* Gets the micro-step's micro-batches from the caller, replacing the last ones. */
 int engine_begin(struct engine *e, struct engine_run *run, const struct step_row *r,
                  struct err *err)
 {
@@ -180,11 +181,12 @@ int engine_begin(struct engine *e, struct engine_run *run, const struct step_row
 int engine_evaluate(struct engine *e, engine_batch batch, void *arg, int micros, double *loss,
                     struct err *err)
 {
-    enum { TOGETHER = 64 }; /* micro-batches whose gathers run ahead of each other */
+    /* micro-batches in one list, whose gathers run ahead of each other */
+    enum { TOGETHER = 64 };
     int rc = 0, traced = e->record.on;
     struct engine_run run = {.batch = batch, .arg = arg};
 
-    e->record.on = 0; /* not of any step */
+    e->record.on = 0; /* an evaluation is not traced */
     for (int part; rc == 0 && run.first < micros; run.first += part) {
         part = micros - run.first < TOGETHER ? micros - run.first : TOGETHER;
         rc = engine_run(e, engine_list(e, ENGINE_EVALUATIONS, part), &run, err);
@@ -201,8 +203,8 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
                 const struct engine_optim *optim, struct engine_report *report, struct err *err)
 {
     const struct plan *p = e->plan;
-    /* The gradient is averaged by all tokens of the global step; how many targets count is
-       known at its end (mean). */
+    /* The gradient is averaged over all tokens of the global step; the number of counted
+       targets is known only at its end (mean). */
     double tokens = (double)plan_sequences(&p->settings, p->groups.ranks) * p->seq;
     int early = optim && optim->clip <= 0 && optim->take_all && !e->masked;
     struct engine_run run = {.batch = batch,

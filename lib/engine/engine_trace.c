@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Records when rows run: the compute thread those of its lane, the communication thread those
- * of transfers.  Keeps two steps in a row; the first half of the array is the older's.
+ * of transfers.  Keeps two consecutive steps; the first half of the array is the older one's.
  */
 #include "engine/engine_inside.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/tick.h"
 
-enum { STEPS = 2, ROWS_MAX = 1 << 21 }; /* some 200 MB */
+enum { STEPS = 2, ROWS_MAX = 1 << 21 }; /* about 200 MB */
 
 int engine_trace_open(struct engine *e, struct err *err)
 {
@@ -87,7 +87,7 @@ int engine_trace_times(struct engine *e, const struct step **step,
 
     if (engine_drain(e, err))
         return -1;
-    if (r->steps == 1) { /* there was none before it */
+    if (r->steps == 1) { /* no step before it was traced */
         memcpy(r->time + s->rows, r->time, (size_t)s->rows * sizeof *r->time);
         memset(r->time, 0, (size_t)s->rows * sizeof *r->time);
         r->steps = STEPS;

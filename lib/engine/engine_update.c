@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ends a step: agrees on one norm and one decision for all ranks, applies AdamW to this rank's
- * shard, and brings the new parameters back to their layout.
+ * shard, and converts the new parameters to their layout.
  *
  * The norm counts each element once: a rank sums its G shard, which lies inside its optimizer
- * shard whatever the letter.  All ranks add the same numbers in the same order, so that no two
- * of them can come to different decisions.
+ * shard whatever the letter.  All ranks add the same numbers in the same order, so they all
+ * come to the same decision.
  */
 #include "engine/engine_inside.h"
 
@@ -14,13 +14,13 @@
 
 #include "base/tick.h"
 
-/* Where a unit's gradient has element `at` of the packed optimizer shard. */
+/* Address of the gradient of element `at` of the packed optimizer shard. */
 static const void *gradient_at(const struct engine *e, const struct engine_unit *u, int64_t at)
 {
     return (const char *)u->grads + at * dtype_bytes(e->grad_type);
 }
 
-/* In fixed point: the processor's, piece by piece. */
+/* Adds squares in fixed point, on the CPU, piece by piece. */
 static void add_fixed(struct engine *e, const void *grads, int64_t n)
 {
     int size = dtype_bytes(e->grad_type);
@@ -33,7 +33,7 @@ static void add_fixed(struct engine *e, const void *grads, int64_t n)
     }
 }
 
-/* Adds up the words of all ranks in the order of the ranks. */
+/* Sums the ranks' words in rank order. */
 static struct engine_word total_of(struct engine *e)
 {
     struct engine_word all = {0};
@@ -57,7 +57,7 @@ static struct engine_word total_of(struct engine *e)
     return all;
 }
 
-/* This rank's own word: of the norm its G shards. */
+/* Fills this rank's word; its norm covers its G shards. */
 int engine_norm(struct engine *e, struct engine_run *run, const struct step_row *r,
                 struct err *err)
 {
@@ -82,13 +82,13 @@ int engine_norm(struct engine *e, struct engine_run *run, const struct step_row 
     }
     e->word.flags = run->optim && run->optim->flags ? *run->optim->flags : 0;
     int rc = k->op->sumsq_take(k, &e->word.sumsq, &run->why);
-    if (rc == 0) /* the work that other threads asked for */
+    if (rc == 0) /* failures of other threads' work */
         rc = engine_device_state(e, &run->why);
     e->word.failed = rc != 0;
     return 0;
 }
 
-/* Loss, norm and bytes of all ranks: every rank gets the same bits. */
+/* Combines loss, norm and bytes of all ranks: every rank gets the same bits. */
 int engine_agree(struct engine *e, struct engine_run *run, const struct step_row *r,
                  struct err *err)
 {
@@ -117,19 +117,20 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
         optim && (!all.counted || (!optim->take_all &&
                                    (!isfinite(report->grad_norm) || !isfinite(report->loss))));
     int updates = optim && !report->skipped && e->running != &e->list[ENGINE_EARLY];
-    if (updates) /* still to come */
+    if (updates) /* the parameter sync is still to come */
         for (int i = 0; i < e->world->ranks; i++)
             coll_traffic_add(&e->traffic[i], &e->sync_traffic[i], 1);
     coll_traffic_busiest(&p->groups, e->traffic, &report->slow_bytes, &report->fast_bytes);
     if (report->skipped)
-        engine_residuals_clear(e); /* the residual of such a gradient is as useless as itself */
+        /* the residual of a gradient that is not finite is useless */
+        engine_residuals_clear(e);
     run->ends = !updates;
     if (updates)
         run->update = engine_clip(optim, report->grad_norm) * e->mean;
     return 0;
 }
 
-/* Norms are not decayed: tensor by tensor. */
+/* Works tensor by tensor, since only matrices are decayed. */
 static void update_unit(struct engine *e, int unit, const struct engine_optim *o, double scale)
 {
     struct engine_unit *u = &e->unit[unit];
@@ -159,7 +160,7 @@ static void update_unit(struct engine *e, int unit, const struct engine_optim *o
     }
 }
 
-/* A range of the parameters lies inside one of the optimizer's: it is no coarser. */
+/* A range of the parameters lies inside one of the optimizer's, whose layout is no finer. */
 void engine_slice(struct engine *e, int unit)
 {
     const struct engine_unit *u = &e->unit[unit];
@@ -177,7 +178,7 @@ void engine_slice(struct engine *e, int unit)
     }
 }
 
-/* As torch.nn.utils.clip_grad_norm_ has it. */
+/* As in torch.nn.utils.clip_grad_norm_. */
 double engine_clip(const struct engine_optim *optim, double grad_norm)
 {
     double scale = optim->clip > 0 ? optim->clip / (grad_norm + 1e-6) : 1;
