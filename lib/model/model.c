@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes with a model once it is read: its units, its count of operations, its first values.
- * Leaves config keys to model_config.c and a family's modules to model_units.c.
+ * Answers questions about a model that has been read: its units, number of operations, initial
+ * values.  Leaves config keys to model_config.c and a family's modules to model_units.c.
  */
 #include "model/model.h"
 
@@ -26,7 +26,7 @@ int model_read(struct model *m, const char *what, struct err *err)
 
     if (strncmp(what, "params=", 7) == 0) {
         struct model new = {.family = &model_family_params, .dtype = "f32"};
-        /* 1e15: 1000 times the largest model there is, and bytes still fit 64 bits. */
+        /* 1e15: 1000 times the largest existing model, and bytes still fit 64 bits. */
         if (num_count(what + 7, 1, INT64_C(1000000000000000), &new.params, err))
             return err_prefix(err, "params=: ");
         new.trained = new.params;
@@ -60,7 +60,7 @@ int model_parse(struct model *m, const char *name, const char *text, int64_t byt
 {
     struct model new = {0};
 
-    new.config = mem_new((size_t)bytes + 1, 1); /* one 0 behind it */
+    new.config = mem_new((size_t)bytes + 1, 1); /* a terminating 0 */
     memcpy(new.config, text, (size_t)bytes);
     if (model_config_read(&new, name, new.config, bytes, err)) {
         model_release(&new);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads a Hugging Face config.json: finds its family, and the keys that all families have.  A
- * known key gives the network its numbers, must have the one value that is built here, or does
- * not touch the network.  Any other key may change the network, so it is an error, never
- * ignored.  Absent keys have the values of the family's configuration class in transformers.
+ * Reads a Hugging Face config.json: finds its family, and reads the keys that all families
+ * have.  A known key sets a number of the network, must have the one supported value, or does
+ * not affect the network.  Any other key may change the network, so it is an error, never
+ * ignored.  Absent keys have the defaults of the family's configuration class in transformers.
  */
 #include <assert.h>
 #include <string.h>
@@ -18,7 +18,8 @@ enum { FAMILIES = sizeof families / sizeof *families };
 
 const struct model_family model_family_params = {.name = "params"};
 
-/* Words between blanks: no effect on the network; how text is drawn from it; read below. */
+/* Words between blanks: keys without effect on the network; keys of sampling; keys read
+   below. */
 static const char harmless[] =
     " "
     "_attn_implementation _attn_implementation_autoset _commit_hash _name_or_path "
@@ -52,7 +53,7 @@ static const char rotary[] =
     " original_max_position_embeddings rope_parameters rope_scaling rope_theta ";
 
 /*
- * The bounds of KEY_INT are some ten times the largest known models.  With them the largest
+ * The bounds of KEY_INT are about ten times the largest known models.  With them the largest
  * tensor has 2^44 elements, a layer less than 2^47, a model less than 2^61: no product
  * overflows.
  */
@@ -73,9 +74,9 @@ static const struct {
     {MODEL_AT(layer_period), INT64_C(1) << 31},
 };
 
-/* --- which family --- */
+/* --- family --- */
 
-/* "\"llama\", \"gpt2\" or ..." of the families' names, or of their architectures. */
+/* Lists the families' names, or their architectures: "\"llama\", \"gpt2\" or ...". */
 static const char *print_families(int architecture, char text[512])
 {
     size_t used = 0;
@@ -91,7 +92,7 @@ static const char *print_families(int architecture, char text[512])
     return text;
 }
 
-/* The family of a name: its own, or its architecture's; the value may be of any kind. */
+/* Finds a family by its name, or by its architecture's; v may be of any kind. */
 static const struct model_family *find_family(const struct tree_node *v, int architecture)
 {
     for (int i = 0; i < FAMILIES; i++) {
@@ -157,7 +158,7 @@ static const struct model_key *config_find_key(const struct model_key *list, con
     return list->name ? list : NULL;
 }
 
-/* The key that a field is read from, or NULL. */
+/* Finds the key that a field is read from, or NULL. */
 static const struct model_key *config_key_of(const struct model_family *f, size_t at)
 {
     const struct model_key *k = f->keys;
@@ -204,13 +205,13 @@ static int read_int(const struct config *c, const struct model_key *k, int64_t *
 
     while (i < sizeof bounds / sizeof *bounds && bounds[i].at != k->at)
         i++;
-    assert(i < sizeof bounds / sizeof *bounds); /* of the tables: each size has a bound */
+    assert(i < sizeof bounds / sizeof *bounds); /* a table error: each size must have a bound */
     if (nullable && keys_find(c, k->name) && !tree_get(c->tree->root, k->name))
         *out = 0;
     return keys_int(c, k->name, bounds[i].most, nullable, out);
 }
 
-/* Another name of the same number. */
+/* Reads another name of the same number. */
 static int read_same(const struct config *c, const struct model_key *k, int64_t want,
                      const struct model_family *f)
 {
@@ -251,7 +252,7 @@ static int read_activation(const struct config *c, const struct model_key *k, st
     return 0;
 }
 
-/* *list: an entry for each layer, those that follow count nothing; or NULL where the config has
+/* *list: one entry for each layer, further entries are ignored; or NULL if the config has
    none. */
 static int config_read_list(const struct config *c, const struct model_key *k,
                             const struct model *m, const struct tree_node **list)
@@ -283,7 +284,7 @@ static int read_full(const struct config *c, const struct model_key *k, const st
     return 0;
 }
 
-/* The kind of that word, or number; -1: none. */
+/* Finds the kind with that word, or number; -1: none. */
 static int find_kind(const struct model_layer_kind *kind, const struct tree_node *v)
 {
     for (int i = 0; v->text && kind[i].word; i++)
@@ -350,7 +351,7 @@ static int config_read_key(const struct config *c, const struct model_key *k, st
     return -1;
 }
 
-/* Sizes that follow from others where the config leaves them open. */
+/* Derives sizes that the config leaves open from others. */
 static int derive_sizes(const struct config *c, struct model *m)
 {
     const struct model_family *f = m->family;
@@ -363,12 +364,13 @@ static int derive_sizes(const struct config *c, struct model *m)
     if (!head_dim && m->hidden % m->heads)
         return KEY_FAIL(c, heads, "is %" PRId64 ", expected a divisor of %s, which is %" PRId64,
                         m->heads, config_key_of(f, MODEL_AT(hidden))->name, m->hidden);
-    m->head_dim = m->head_dim ? m->head_dim : m->hidden / m->heads; /* as transformers rounds */
+    /* rounded as in transformers */
+    m->head_dim = m->head_dim ? m->head_dim : m->hidden / m->heads;
     if (m->heads % m->kv_heads)
         return KEY_FAIL(c, config_key_of(f, MODEL_AT(kv_heads))->name,
                         "is %" PRId64 ", expected a divisor of %s, which is %" PRId64,
                         m->kv_heads, heads, m->heads);
-    /* Rotary embedding turns pairs of elements. */
+    /* Rotary embedding rotates pairs of elements. */
     if (head_dim && (m->head_dim < 2 || m->head_dim % 2))
         return KEY_FAIL(c, head_dim->name, "is %" PRId64 ", expected an even number",
                         m->head_dim);
@@ -422,7 +424,8 @@ static int config_read_config(const struct config *c, struct model *m)
         return -1;
     m->rope.longest = m->max_seq;
     if (m->rope.type == MODEL_ROPE_LONG && m->rope.original_max < (double)m->max_seq)
-        m->max_seq = (int64_t)m->rope.original_max; /* a longer one would turn otherwise */
+        /* longer sequences would need other rotations */
+        m->max_seq = (int64_t)m->rope.original_max;
     if (m->window && m->window < m->max_seq)
         m->max_seq = m->window; /* a longer sequence would need the window in attention */
     return read_dtype(c, m);
@@ -452,7 +455,8 @@ const char *model_max_seq_key(const struct model *m)
 
 /* --- two configs --- */
 
-/* A number that a key gave the model; 0 of keys that do not distinguish networks. */
+/* Returns the number that a key set in the model; 0 for keys that do not distinguish
+   networks. */
 static double config_value_of(const struct model *m, const struct model_key *k)
 {
     const void *at = (const char *)m + k->at;

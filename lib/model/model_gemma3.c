@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Describes the text models of the Gemma 3 family: transformers' Gemma3TextConfig and
- * Gemma3ForCausalLM.  Norms before and after each part of a layer, and of each head's queries
- * and keys; most layers have a sliding window and positions of their own.
+ * Gemma3ForCausalLM.  Has norms before and after each part of a layer, and for each head's
+ * queries and keys; most layers have a sliding window and their own rotary positions.
  */
 #include "model/model_llama.h"
 
@@ -14,7 +14,8 @@ static const struct model_key keys[] = {
     {"num_attention_heads", KEY_INT, MODEL_AT(heads), 8},
     {"num_key_value_heads", KEY_INT, MODEL_AT(kv_heads), 4},
     {"head_dim", KEY_INT, MODEL_AT(head_dim), 256},
-    {"query_pre_attn_scalar", KEY_SAME, MODEL_AT(head_dim), 256}, /* scores over its root */
+    /* scores are divided by its root */
+    {"query_pre_attn_scalar", KEY_SAME, MODEL_AT(head_dim), 256},
     {"max_position_embeddings", KEY_INT, MODEL_AT(max_seq), 131072},
     {"sliding_window", KEY_INT_OR_NULL, MODEL_AT(window), 4096},
     {"sliding_window_pattern", KEY_INT, MODEL_AT(layer_period), 6},

@@ -26,8 +26,9 @@ static const struct model_key keys[] = {
     {"reorder_and_upcast_attn", KEY_FIXED, 0, 0},
     {"scale_attn_by_inverse_layer_idx", KEY_FIXED, 0, 0},
     {"scale_attn_weights", KEY_FIXED, 0, 1},
-    {"predict_special_tokens", KEY_IGNORED, 0, 0}, /* of the first release, no effect since */
-    /* of a head for other tasks, which is not here */
+    /* in the first release, without effect since */
+    {"predict_special_tokens", KEY_IGNORED, 0, 0},
+    /* for heads of other tasks, which are not supported */
     {"summary_activation", KEY_IGNORED, 0, 0},
     {"summary_first_dropout", KEY_IGNORED, 0, 0},
     {"summary_proj_to_labels", KEY_IGNORED, 0, 0},

@@ -16,17 +16,17 @@ struct config {
 
 #define KEY_FAIL(c, key, ...) tree_fail((c)->tree, (c)->tree->root, key, (c)->err, __VA_ARGS__)
 
-/* The value of a key; NULL where it is absent. */
+/* Finds the value of a key; NULL if it is absent. */
 const struct tree_node *keys_find(const struct config *c, const char *key);
-/* A whole number from 1 to hi; absent: *out stays.  null_ok: null counts as absent. */
+/* Reads a whole number from 1 to hi; absent: *out stays.  null_ok: null counts as absent. */
 int keys_int(const struct config *c, const char *key, int64_t hi, int null_ok, int64_t *out);
-/* A number above 0, or 0 where zero_ok; absent: *out stays. */
+/* Reads a number above 0, or 0 if zero_ok; absent: *out stays. */
 int keys_num(const struct config *c, const char *key, int zero_ok, double *out);
-/* *out: the place of the value in words, which a NULL ends; absent: *out stays. */
+/* *out: index of the value in words, which ends with NULL; absent: *out stays. */
 int keys_word(const struct config *c, const char *key, const char *const *words, int *out);
-/* rope_theta, rope_scaling and rope_parameters; after the sizes. */
+/* Reads rope_theta, rope_scaling and rope_parameters; call it after the sizes are known. */
 int keys_rope(const struct config *c, struct model *m);
-/* The key in which two differ, or NULL; with both values as text. */
+/* Returns the first key in which a and b differ, or NULL; and both values as text. */
 const char *keys_rope_difference(const struct model_rope *a, const struct model_rope *b,
                                  char in_a[32], char in_b[32]);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Describes the Llama family: transformers' LlamaConfig and LlamaForCausalLM; SmolLM2 is one as
- * well.
+ * Describes the Llama family: transformers' LlamaConfig and LlamaForCausalLM; includes SmolLM2.
  */
 #include "model/model_llama.h"
 
@@ -26,7 +25,7 @@ static const struct model_key keys[] = {
     {"sliding_window", KEY_FIXED, 0, 0},
     {"use_sliding_window", KEY_FIXED, 0, 0},
     {"is_llama_config", KEY_IGNORED, 0, 0},
-    {"max_sequence_length", KEY_IGNORED, 0, 0}, /* no key of transformers': another tool's */
+    {"max_sequence_length", KEY_IGNORED, 0, 0}, /* not a key of transformers: another tool's */
     {"transformers.js_config", KEY_IGNORED, 0, 0},
     {0},
 };

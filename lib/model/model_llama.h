@@ -6,7 +6,8 @@
 
 /*
  * Lists the rows of model_family.modules that families with Llama's network have in common, in
- * order.  They differ in biases, and in what a family adds between the two parts of a layer.
+ * order.  Families differ in biases, and in the modules they add between the two parts of a
+ * layer.
  */
 #define MODEL_LLAMA_ROW(name, role, out, in, bias, gguf)                                       \
     {                                                                                          \
@@ -27,7 +28,7 @@
         MODEL_LLAMA_LAYER("mlp.up_proj", FFN, FFN, HIDDEN, ffn, "ffn_up"),                     \
         MODEL_LLAMA_DOWN_AND_NORMS(ffn)
 
-/* The rest of a layer, and what comes after the layers. */
+/* The rest of a layer, and the modules after the layers. */
 #define MODEL_LLAMA_DOWN_AND_NORMS(ffn)                                                        \
     MODEL_LLAMA_LAYER("mlp.down_proj", DOWN, HIDDEN, FFN, ffn, "ffn_down"),                    \
         MODEL_LLAMA_LAYER("input_layernorm", NORM_ATTENTION, HIDDEN, NONE, BIAS_NONE,          \

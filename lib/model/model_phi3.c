@@ -2,7 +2,7 @@
 /*
  * Describes the Phi-3, Phi-3.5 and Phi-4-mini family: transformers' Phi3Config and
  * Phi3ForCausalLM.  Llama's network with one matrix for queries, keys and values and one for
- * gate and up, of whose heads a part may turn.
+ * gate and up; only a part of each head may rotate.
  */
 #include "model/model_llama.h"
 
@@ -23,7 +23,7 @@ static const struct model_key keys[] = {
     {"attention_dropout", KEY_DROPOUT, 0, 0},
     {"embd_pdrop", KEY_DROPOUT, 0, 0},
     {"resid_pdrop", KEY_DROPOUT, 0, 0},
-    {"attention_bias", KEY_FIXED, 0, 0}, /* from here on keys that Phi-4-mini publishes */
+    {"attention_bias", KEY_FIXED, 0, 0}, /* the keys from here on are Phi-4-mini's */
     {"full_attn_mod", KEY_FIXED, 0, 1},
     {"interpolate_factor", KEY_FIXED, 0, 1},
     {"lm_head_bias", KEY_FIXED, 0, 0},

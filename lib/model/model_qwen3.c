@@ -21,7 +21,7 @@ static const struct model_key keys[] = {
     {"attention_dropout", KEY_FIXED, 0, 0},
     {"layer_types", KEY_FULL, 0, 0},
     {"use_sliding_window", KEY_FIXED, 0, 0},
-    {"max_window_layers", KEY_IGNORED, 0, 0}, /* of a sliding window, like the next */
+    {"max_window_layers", KEY_IGNORED, 0, 0}, /* for a sliding window, like the next key */
     {"sliding_window", KEY_IGNORED, 0, 0},
     {0},
 };

@@ -26,21 +26,21 @@ enum {
     ALL = PLAIN | LINEAR | DYNAMIC | LLAMA3 | YARN | LONG
 };
 
-/* Far beyond all in use; within them, and with a theta of 1 or more, no frequency overflows. */
+/* Far beyond all values in use; within them, and with theta >= 1, no frequency overflows. */
 #define NUMBER_MIN 1e-6
 #define NUMBER_MAX 1e30
 
-enum { NULL_NONE = 1, ZERO_NONE = 2 }; /* equal to leaving the key out */
+enum { NULL_NONE = 1, ZERO_NONE = 2 }; /* values that mean an absent key */
 
 static const struct rope_key {
     const char *name;
     size_t at;           /* in struct model_rope */
-    unsigned needs, may; /* of which types */
+    unsigned needs, may; /* types that require it, that allow it */
     int none;
 } rope_keys[] = {
     {"rope_theta", offsetof(struct model_rope, theta), 0, ALL, 0},
     {"factor", offsetof(struct model_rope, factor), LINEAR | DYNAMIC | LLAMA3 | YARN, LONG,
-     NULL_NONE /* of YARN and LONG alone */},
+     NULL_NONE /* YARN and LONG only */},
     {"low_freq_factor", offsetof(struct model_rope, low_freq_factor), LLAMA3, 0, 0},
     {"high_freq_factor", offsetof(struct model_rope, high_freq_factor), LLAMA3, 0, 0},
     {"original_max_position_embeddings", offsetof(struct model_rope, original_max), 0,
@@ -112,7 +112,7 @@ static int read_factors(const struct config *c, const char *key, const struct tr
     return 0;
 }
 
-/* One key of the object, which is not its type. */
+/* Reads one key of the object, except its type. */
 static int rope_read_part(const struct config *c, const char *key, const struct tree_node *v,
                           struct model_rope *r)
 {
@@ -164,7 +164,7 @@ static int read_object(const struct config *c, const char *key, const struct tre
     return 0;
 }
 
-/* Refuses numbers that the formulas cannot take. */
+/* Rejects numbers outside the domain of the formulas. */
 static int rope_check_rope(const struct config *c, const char *key, const struct model *m)
 {
     const struct model_rope *r = &m->rope;
@@ -199,7 +199,7 @@ static int rope_check_rope(const struct config *c, const char *key, const struct
     return 0;
 }
 
-/* How much of a head turns, as transformers rounds it. */
+/* Computes how much of a head rotates, rounded as in transformers. */
 static int derive_rotary(const struct config *c, const char *key, struct model *m)
 {
     double turns = (double)m->head_dim * fmin(m->rope.partial, 1);
@@ -213,8 +213,8 @@ static int derive_rotary(const struct config *c, const char *key, struct model *
     return 0;
 }
 
-/* For a model with two kinds of layers transformers 5 has an object for each: *rope becomes
-   that of the model's rope, and the other one gives local_theta. */
+/* For a model with two kinds of layers, transformers 5 has an object for each: *rope becomes
+   the one of model.rope; the other gives local_theta. */
 static int rope_read_local(const struct config *c, const char *key,
                            const struct tree_node **rope, struct model *m)
 {
@@ -277,7 +277,7 @@ int keys_rope(const struct config *c, struct model *m)
         return -1;
     if (m->rope.type == MODEL_ROPE_LLAMA3 || m->rope.type == MODEL_ROPE_YARN ||
         m->rope.type == MODEL_ROPE_LONG) {
-        if (original) /* outside of the object it has the last word */
+        if (original) /* outside the object it takes precedence */
             m->rope.original_max = (double)original;
         if (m->rope.original_max == 0)
             m->rope.original_max = (double)m->max_seq;
@@ -324,7 +324,8 @@ const char *keys_rope_difference(const struct model_rope *a, const struct model_
 /* Slow pairs are stretched by the factor, fast ones are not; between them, a ramp. */
 static double llama3_frequency(const struct model_rope *r, double f)
 {
-    double turns = r->original_max * f / (2 * M_PI); /* within the first training's positions */
+    /* rotations within the original training's positions */
+    double turns = r->original_max * f / (2 * M_PI);
 
     if (turns < r->low_freq_factor)
         return f / r->factor;
@@ -334,7 +335,7 @@ static double llama3_frequency(const struct model_rope *r, double f)
     return (1 - smooth) * f / r->factor + smooth * f;
 }
 
-/* The pair that turns so often within the first training's positions; a fraction. */
+/* The pair that rotates `turns` times within the original training's positions; a fraction. */
 static double yarn_pair(const struct model *m, double turns)
 {
     return (double)m->rotary * log(m->rope.original_max / (turns * 2 * M_PI)) /
@@ -352,7 +353,7 @@ static double yarn_frequency(const struct model *m, int64_t i, double f)
     low = fmax(low, 0);
     high = fmin(high, (double)m->rotary - 1);
     if (low == high)
-        high += 0.001; /* as the source has it */
+        high += 0.001; /* as in the source */
     double stretched = fmin(fmax(((double)i - low) / (high - low), 0), 1);
     return f / m->rope.factor * stretched + f * (1 - stretched);
 }

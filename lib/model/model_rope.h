@@ -20,17 +20,17 @@ struct model_rope {
     enum model_rope_type type;
     double theta, factor;
     double low_freq_factor, high_freq_factor; /* llama3 */
-    double original_max; /* llama3, yarn, longrope: positions of the first training */
-    double beta_fast, beta_slow, attention_factor; /* yarn; attention_factor 0: by the rule;
-                                                      of longrope as well */
-    double mscale, mscale_all_dim;                 /* yarn; 0: none */
-    int no_truncate;                               /* yarn */
-    double partial;                                /* share of a head that turns */
-    /* longrope: of each pair, owned.  The long ones are those of sequences above original_max,
-       which are rejected; a GGUF file has them. */
+    double original_max; /* llama3, yarn, longrope: sequence length of the original training */
+    /* yarn, longrope; attention_factor 0: from the formula */
+    double beta_fast, beta_slow, attention_factor;
+    double mscale, mscale_all_dim; /* yarn; 0: none */
+    int no_truncate;               /* yarn */
+    double partial;                /* share of a head that is rotated */
+    /* longrope: a factor for each pair, owned.  The long ones are for sequences above
+       original_max, which are rejected here; GGUF files store them. */
     double *pair_factor[MODEL_ROPE_LENGTHS];
     int64_t pair_factors[MODEL_ROPE_LENGTHS];
-    int64_t longest; /* a sequence, before longrope's factors and windows limit it */
+    int64_t longest; /* longest sequence, before limits by longrope's factors and windows */
 };
 
 #endif

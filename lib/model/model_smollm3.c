@@ -24,9 +24,9 @@ static const struct model_key keys[] = {
     {"attention_dropout", KEY_FIXED, 0, 0},
     {"layer_types", KEY_FULL, 0, 0},
     {"use_sliding_window", KEY_FIXED, 0, 0},
-    {"max_window_layers", KEY_IGNORED, 0, 0}, /* of a sliding window, like the next */
+    {"max_window_layers", KEY_IGNORED, 0, 0}, /* for a sliding window, like the next key */
     {"sliding_window", KEY_IGNORED, 0, 0},
-    {"pretraining_tp", KEY_IGNORED, 0, 0}, /* published as 2, read by nothing */
+    {"pretraining_tp", KEY_IGNORED, 0, 0}, /* published as 2, but never read */
     {0},
 };
 
@@ -37,7 +37,7 @@ static const struct model_module modules[] = {
 
 static const struct model_activation activations[] = {{"silu", MODEL_FFN_SWIGLU}, {0}};
 
-/* The key's name is the other way round: 0 is a layer without. */
+/* Despite the key's name, 0 means a layer without rotary positions. */
 static const struct model_layer_kind layer_kinds[] = {{"1", 0}, {"0", MODEL_NO_ROPE}, {0}};
 
 const struct model_family model_family_smollm3 = {

@@ -36,13 +36,14 @@ int64_t model_places(const struct model_tensor *t)
     return (g.out + t->block - 1) / t->block * g.in;
 }
 
-/* The number of places that are active where a share of them is not. */
+/* Number of active places if a share of them is inactive. */
 static int64_t active(int64_t places, double share)
 {
     return places - llround(share * (double)places);
 }
 
-/* The first place from `place` on that is active; places: none.  Of what is no mask, too. */
+/* Finds the first active place from `place` on; `places`: none.  Accepts values that are no
+   mask. */
 static int64_t next_active(const float *mask, int64_t place, int64_t places)
 {
     while (place < places) {
@@ -57,7 +58,8 @@ static int64_t next_active(const float *mask, int64_t place, int64_t places)
     return places;
 }
 
-/* Elements of a place inside the matrix, at *first and `step` apart. */
+/* Elements of a place inside the matrix: returns their number; they are at *first, `step`
+   apart. */
 static int elements(const struct grid *g, int block, int64_t place, int64_t *first)
 {
     int64_t out = place / g->in * block;
@@ -121,13 +123,13 @@ int model_sparse_places(const struct model_tensor *t, const float *mask, int64_t
 
 /* ---- choice ---- */
 
-/* A key that orders places: the one with more of `by` is greater, or, of equals, the first. */
+/* A key that orders places by `by`, descending; equal ones by place, ascending. */
 static uint64_t sparse_key_of(uint32_t by, int64_t place)
 {
     return (uint64_t)by << 32 | (UINT32_MAX - (uint32_t)place);
 }
 
-/* Bits of floats that are not negative are in their order. */
+/* The bit patterns of nonnegative floats are ordered like the floats. */
 static uint32_t sparse_bits_of(float x)
 {
     uint32_t bits;
@@ -136,7 +138,7 @@ static uint32_t sparse_bits_of(float x)
     return bits;
 }
 
-/* The count-th largest of n different keys, which are put in another order; 1 <= count <= n. */
+/* The count-th largest of n different keys, which are reordered; 1 <= count <= n. */
 static uint64_t least_chosen(uint64_t *key, int64_t n, int64_t count)
 {
     int64_t lo = 0, hi = n - 1, want = count - 1;
@@ -180,11 +182,11 @@ static float importance(const float *w, const float *gradient, double lambda, in
     return (float)sqrt(sum);
 }
 
-/* The fates of a place. */
+/* States of a place during a change. */
 enum { IDLE, LEAVES, STAYS, COMES };
 
-/* Turns `from` into `to` at the `count` places with the most of key; returns how many it
-   did. */
+/* Changes the state of the `count` places with the largest keys from `from` to `to`; returns
+   how many were changed. */
 static int64_t sparse_choose(char *fate, const uint64_t *key, int64_t places, int from,
                              int64_t count, int to)
 {
@@ -242,7 +244,7 @@ static int64_t sparse_step_of(double share, int64_t steps)
     return llround(share * (double)steps);
 }
 
-/* p of that step. */
+/* p at that step. */
 static double exchanged(const struct model_sparse *s, int64_t step, int64_t steps)
 {
     int part = 0;
@@ -260,7 +262,8 @@ int model_sparse_due(const struct model_sparse *s, int64_t step, int64_t steps)
                                  (step > 0 && exchanged(s, step - every, steps) > 0));
 }
 
-/* In place: what stays goes to where it is now, what comes is 0, and so is what is over. */
+/* Moves the values in place: those that stay to their new index; added ones and the rest are
+   0. */
 static void sparse_move(const struct model_tensor *t, const char *fate, const float *mask,
                         float *x)
 {
@@ -299,7 +302,7 @@ void model_sparse_change(const struct model *m, const struct model_tensor *t, in
     }
     int64_t stay = sparse_choose(fate, key, places, LEAVES, active(places, least), STAYS);
     for (int64_t i = 0; i < places; i++) {
-        fate[i] = fate[i] == STAYS ? STAYS : IDLE; /* a place that has left may come again */
+        fate[i] = fate[i] == STAYS ? STAYS : IDLE; /* a removed place may be added again */
         if (fate[i] == IDLE && p > 0)
             key[i] = sparse_key_of(
                 (uint32_t)(rng_u64(s->seed, stream, (uint64_t)step << 32 | (uint64_t)i) >> 32),
@@ -314,7 +317,7 @@ void model_sparse_change(const struct model *m, const struct model_tensor *t, in
     mem_free(fate);
 }
 
-/* ---- what sparse= says ---- */
+/* ---- parsing of sparse= ---- */
 
 int model_is_added(const struct model_tensor *t)
 {
@@ -337,7 +340,7 @@ const struct model_tensor *model_mask_of(const struct model *m, const struct mod
     return NULL;
 }
 
-/* The share that is not active when the most places are. */
+/* The share of inactive places when most are active. */
 static double most_of(const struct model_sparse *s)
 {
     return s->soft ? s->share - s->p[0] : s->share;
@@ -363,7 +366,7 @@ static void add_mask(struct model *m, int number, const void *arg)
     mask->block = s->block;
 }
 
-/* "0.05:0.025:0" */
+/* Reads a list such as "0.05:0.025:0". */
 static int read_shares(const char *text, double *out, int *count, struct err *err)
 {
     int rc = 0;
@@ -428,7 +431,7 @@ static int check_numbers(const struct model_sparse *s, int ats, struct err *err)
     for (int i = 1; i < s->parts; i++)
         if (s->p[i] > s->p[i - 1] || (i > 1 && s->at[i - 1] < s->at[i - 2]))
             return err_set(err, ERR_INPUT, "p must not grow, and at not fall");
-    /* Not 1 - share, which is rounded: 0.9 and 0.1 are 1. */
+    /* 1 - share would be rounded: 0.9 + 0.1 is 1. */
     if (s->soft ? s->p[0] <= s->share : s->share + s->p[0] <= 1)
         return 0;
     return err_set(err, ERR_INPUT, "p is %g, expected at most %g", s->p[0],
@@ -457,7 +460,7 @@ static int sparse_read_sparse(struct model_sparse *s, const char *text, struct e
 
 int model_train_sparse(struct model *m, const char *text, struct err *err)
 {
-    /* The released program's schedule: at epochs 0, 90, 120 of 160, and every 5 of them. */
+    /* The schedule of the released program: at epochs 0, 90, 120 of 160, and every 5 epochs. */
     struct model_sparse s = {.soft = 1,
                              .parts = 3,
                              .p = {0.05, 0.025, 0},

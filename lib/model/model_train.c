@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads which parameters train: patterns of names, or low-rank adapters (Hu et al., "LoRA",
- * 2021) named as PEFT names them, so that its folders fit.
+ * Parses which parameters train: patterns of names, or low-rank adapters (Hu et al., "LoRA",
+ * 2021), which have PEFT's names, so that its folders can be read.
  */
 #include <fnmatch.h>
 #include <math.h>
@@ -38,7 +38,8 @@ const struct model_tensor *model_adapter(const struct model *m, const struct mod
 
     if (!m->lora.rank || t->kind != MODEL_MATRIX)
         return NULL;
-    for (int i = u->first; i < u->first + u->count; i++) /* its own unit has it, or none */
+    /* it is in the same unit, if it exists */
+    for (int i = u->first; i < u->first + u->count; i++)
         if (m->tensor[i].kind == kind && m->tensor[i].module == t->module)
             return &m->tensor[i];
     return NULL;
@@ -124,7 +125,7 @@ static int mark_targets(const struct model *m, const char *targets, char *marked
     return rc;
 }
 
-/* marked: [tensors], which have adapters. */
+/* marked: [tensors], 1 for those that get adapters. */
 static void add_adapter(struct model *m, int number, const void *marked)
 {
     struct model_tensor *base = &m->tensor[m->tensors - 1], *t;
@@ -134,7 +135,7 @@ static void add_adapter(struct model *m, int number, const void *marked)
 
     if (!((const char *)marked)[number])
         return;
-    /* The variance of PEFT's first A, uniform within 1 / sqrt(in); B begins at 0. */
+    /* The variance of PEFT's initial A, uniform within 1 / sqrt(in); B begins at 0. */
     adapter_name(base->name, MODEL_LORA_A, name);
     t = model_tensor_add(m, name, MODEL_LORA_A, m->lora.rank, in);
     t->module = base->module;
@@ -174,7 +175,7 @@ static int by_lora(struct model *m, const char *text, struct err *err)
     char *marked = mem_new((size_t)m->tensors, 1);
     int rc = read_lora(text, &l, err);
 
-    /* 2^20: as wide as the widest model; what it is good for ends long before. */
+    /* 2^20: as wide as the widest model; useful ranks are far smaller. */
     if (rc == 0 && num_count(l.rank, 1, 1 << 20, &lora.rank, err))
         rc = err_prefix(err, "rank: ");
     lora.alpha = (double)lora.rank;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Puts units together from a family's modules, and splits them into what trains and what is
- * frozen.
+ * Builds units from a family's modules, and splits them into trained and frozen parts.
  *
  *   unit      modules, each a weight and perhaps a bias, flattened one after the other
  *   embed     MODEL_EMBED, MODEL_POSITIONS     (tied: and MODEL_NORM_LAST)
@@ -17,14 +16,14 @@
 #include "base/mem.h"
 #include "model/model_parts.h"
 
-/* Room for so many at most. */
+/* Allocates space for at most this many. */
 static void units_init(struct model *m, int64_t units, int64_t tensors)
 {
     m->unit = mem_new((size_t)units, sizeof *m->unit);
     m->tensor = mem_new((size_t)tensors, sizeof *m->tensor);
 }
 
-/* The unit that tensors are then added to. */
+/* Opens the unit that the following tensors are added to. */
 static void unit_open(struct model *m, const char *name)
 {
     struct model_unit *u = &m->unit[m->units++];
@@ -81,7 +80,7 @@ int64_t model_width(const struct model *m, enum model_role role)
     return sum;
 }
 
-/* The unit of a module: -1 stands for the layers', -2 where a tied model has none. */
+/* The unit of a module: -1 stands for the layers', -2 if a tied model has none. */
 enum { IN_LAYERS = -1, IN_NONE = -2 };
 
 static int units_unit_of(const struct model *m, const struct model_module *p)
@@ -183,9 +182,9 @@ const struct model_tensor *model_find_module(const struct model *m, int64_t laye
     return NULL;
 }
 
-/* --- what trains --- */
+/* --- trained and frozen parts --- */
 
-/* Those of unit u that train first, each part in the order it had. */
+/* Sorts the tensors of unit u: first those that train, each part in its order. */
 static void sort_unit(struct model *m, int u, const char *frozen, struct model_tensor *scratch)
 {
     struct model_unit *unit = &m->unit[u];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs the decoder by visits: embedding, layers, head.  A layer's arithmetic is in net_layer.c;
- * where activations lie is in net_place.c, how families differ in net_shape.c.
+ * Runs the decoder by visits: embedding, layers, head.  net_layer.c computes a layer;
+ * net_place.c places activations, and net_shape.c describes how families differ.
  */
 #include "net/net.h"
 
@@ -65,7 +65,7 @@ void net_place(struct net *net, struct arena *arena)
     int64_t seq = net->options.seq, elems = seq * m->rotary;
 
     net_place_arrays(net, arena);
-    /* Tables of the device, made on the host. */
+    /* Computes the tables on the host and copies them to the device. */
     for (int i = 0; i < MODEL_ROPES; i++) {
         if (!net->buffers->rope[i])
             continue;
@@ -127,7 +127,7 @@ static void head_forward(struct net *net, const void *params)
     int64_t row = net_act_bytes(net, net->model->hidden), T = net->rows / net->options.batch;
     char *x = n->x_last;
 
-    /* The rows of x_last that the head sees are its first: all, or one of each sequence. */
+    /* The head reads the first rows of x_last: all, or one of each sequence. */
     for (int64_t b = 0; net->options.forward_only && b < net->options.batch; b++)
         if (b != b * T + net->last)
             device_copy(k->queue, x + b * row, x + (b * T + net->last) * row, row);
@@ -138,7 +138,7 @@ static void head_forward(struct net *net, const void *params)
                              net->scale);
 }
 
-/* Learned positions of a document: from the first of the table on. */
+/* Learned positions of a document start with the first row of the table. */
 static void add_positions(const struct net *net, int64_t first, int64_t rows, void *table)
 {
     struct kern *k = net->options.kern;
@@ -158,7 +158,7 @@ static void add_positions_backward(const struct net *net, int64_t first, int64_t
         k, dtable, (char *)net->buffers->dx + net_act_bytes(net, first * C), 1, rows, C);
 }
 
-/* Embeddings, or the gradient of what was scaled so. */
+/* Scales embeddings, or the gradient with respect to scaled ones. */
 static void scale_embeddings(const struct net *net, void *x)
 {
     struct kern *k = net->options.kern;
@@ -217,7 +217,7 @@ int64_t net_logits_ld(const struct net *net)
     return net->buffers->shape.stage[NET_HEAD].ld;
 }
 
-/* The logits are their gradients already. */
+/* The logits have been replaced by their gradients. */
 static void head_backward(struct net *net, const void *params, float *grads)
 {
     struct net_buffers *n = net->buffers;
@@ -276,7 +276,7 @@ const char *net_attention_by(const struct net *net)
     return k->op->attention_by(k, &net->buffers->heads);
 }
 
-/* ---- the products that a step cannot do without ---- */
+/* ---- useful operations ---- */
 
 /* FLOPs of one line: of its output, of its input's gradient, of its weights' gradients. */
 static double line_flops(const struct net *net, const struct net_at *at, int line, int back)
@@ -288,7 +288,7 @@ static double line_flops(const struct net *net, const struct net_at *at, int lin
     double rank = (double)net->model->lora.rank;
     double sum = in * out * (1 + back + (t->w < at->trained));
 
-    if (t->a >= 0) /* dlow is given back to A, whatever else is */
+    if (t->a >= 0) /* dlow is propagated to A, whatever else trains */
         sum += rank * in * (1 + back + (t->a < at->trained)) +
                rank * out * (1 + (back || t->a < at->trained) + (t->b < at->trained));
     return 2 * (double)net_rows(net, l->stage) * sum;
@@ -296,7 +296,7 @@ static double line_flops(const struct net *net, const struct net_at *at, int lin
 
 double net_flops(const struct net *net)
 {
-    /* The part that a stage is, to compare with where the backward stops. */
+    /* The part that a stage belongs to, to compare with the part where the backward stops. */
     static const enum net_part part[NET_STAGES] = {NET_P_QKV, NET_P_OUT, NET_P_FFN, NET_P_DOWN,
                                                    NET_P_QKV};
     const struct model *m = net->model;
@@ -312,7 +312,7 @@ double net_flops(const struct net *net)
             if ((n->shape.line[l].stage == NET_HEAD) == (i == m->layers))
                 sum += line_flops(net, at, l,
                                   reached && at->stop < (int)part[n->shape.line[l].stage]);
-        if (i < m->layers) /* backward twice the forward's */
+        if (i < m->layers) /* backward: twice the forward's */
             sum += attention * (reached && at->stop < NET_P_OUT ? 3 : 1);
     }
     return sum;

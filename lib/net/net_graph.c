@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records layers as graphs of a GPU, and decides when a layer becomes one.  A graph names the
- * memory that its kernels use: all of it is the net's, and stays, but for parameters and
- * gradients, which come from a few places in turn, and the kernels' own, which may be another
- * once a larger one was needed.
+ * Records layers as graphs of a GPU, and decides when a layer becomes one.  A graph contains
+ * the addresses that its kernels use.  All are fixed memory of the net, except for parameters
+ * and gradients, which alternate between a few addresses, and the kernels' own memory, which
+ * moves when it must grow.
  *
  *     layer 0   forward    params a   params b         each direct at first, then a graph
  *               backward   params a, grads   params b, grads
@@ -43,7 +43,7 @@ void net_graph_release(struct net *net)
     mem_free(t->at);
 }
 
-/* The entry of that, or a free one; NULL where all are others'. */
+/* Returns the entry with these arguments, or a free one; NULL if all are taken. */
 static struct net_graph *graph_entry_of(struct net *net, int64_t layer, const void *params,
                                         const float *grads, int back)
 {
@@ -69,7 +69,7 @@ static void graph_issue_layer(struct net *net, int64_t layer, const void *params
                           layer + 1 < net->model->layers ? n->kept[layer + 1].x : n->x_last);
 }
 
-/* Whether the graph is there, and means what is wanted now. */
+/* Whether a valid graph exists, recording it if possible. */
 static int graph_is_there(struct net *net, struct net_graph *g, int64_t layer, int back)
 {
     struct net_graph_table *t = &net->buffers->graphs;
@@ -77,7 +77,7 @@ static int graph_is_there(struct net *net, struct net_graph *g, int64_t layer, i
     struct err err;
 
     if (g->asked && g->kern_bytes != k->bytes) {
-        device_graph_free(g->graph); /* getting memory has waited for all its runs */
+        device_graph_free(g->graph); /* allocating memory has waited for all its runs */
         g->graph = NULL;
         g->asked = 0;
     }
@@ -90,7 +90,7 @@ static int graph_is_there(struct net *net, struct net_graph *g, int64_t layer, i
     }
     t->written += rc == 0;
     if (rc)
-        t->on = 0; /* those there are are asked for directly, too: one way */
+        t->on = 0; /* from now on all layers are issued directly, in one way */
     if (rc && err.code == ERR_ABSENT)
         t->refused = err;
     return g->graph != NULL;

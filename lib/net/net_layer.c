@@ -5,14 +5,14 @@
  *     x_mid = x + [norm] attention(rope(norm(x) Wqkv^T)) Wo^T
  *     out   = x_mid + [norm] f(norm(x_mid) Win^T) Wdown^T
  *
- * f is silu(g) u or gelu(g) u of two halves, or gelu of one; norms in brackets are some
- * families'; rope is left out with learned positions and in layers without it, and comes after
- * norms of each head's queries and keys in families that have them; each product may have a
- * bias and an adapter.  The backward ends where nothing before it trains.
+ * f is silu(g) u or gelu(g) u of two halves, or gelu of one.  Only some families have the norms
+ * in brackets.  rope is left out with learned positions and in layers without it; in families
+ * that normalise each head's queries and keys it follows those norms.  Each product may have a
+ * bias and an adapter.  The backward ends where no earlier tensor trains.
  */
 #include "net/net_parts.h"
 
-/* ---- what works row by row or element by element, by the model's kind of it ---- */
+/* ---- operations by row or by element, of the model's kind ---- */
 
 void net_norm(const struct net *net, int which, const struct net_hand *hand, void *y,
               const struct net_norm_kept *kept, const void *x, int64_t rows, int again)
@@ -76,10 +76,10 @@ static void layer_rotate(const struct net *net, const struct net_hand *hand, voi
                     m->heads + m->kv_heads, m->head_dim, m->rotary, back);
 }
 
-/* Where rows of queries, keys and values have the heads of one norm. */
+/* The heads that one norm covers, in rows of queries, keys and values. */
 struct heads {
     char *in_qkv;
-    int64_t heads, bytes, ld; /* their number; bytes of a row of them, of a whole row */
+    int64_t heads, bytes, ld; /* their number; bytes of them in a row, of a whole row */
 };
 
 static struct heads heads_of(const struct net *net, int which, void *qkv)
@@ -92,8 +92,8 @@ static struct heads heads_of(const struct net *net, int which, void *qkv)
                           net_act_bytes(net, net->buffers->shape.stage[NET_QKV].ld)};
 }
 
-/* Queries and keys, each head by itself.  The buffer of attention's output is scratch: that is
-   computed after. */
+/* Normalises queries and keys, each head by itself.  Uses attention's output buffer as scratch,
+   which is written later. */
 static void norm_heads(const struct net *net, const struct net_hand *hand,
                        const struct net_layer_kept *kept, void *qkv)
 {
@@ -115,7 +115,7 @@ static void norm_heads(const struct net *net, const struct net_hand *hand,
     }
 }
 
-/* Attention's output and its gradient have had their last use: their buffers are scratch. */
+/* Attention's output and its gradient are not needed any more: their buffers are scratch. */
 static void norm_heads_backward(const struct net *net, const struct net_hand *hand,
                                 const struct net_layer_kept *kept)
 {
@@ -152,13 +152,13 @@ void net_each_document(const struct net *net, net_document *part, void *arg)
     }
 }
 
-struct attention { /* of a layer */
+struct attention { /* a layer's attention */
     const struct net_layer_kept *kept;
     int64_t batch; /* sequences, each of seq rows */
     int back;
 };
 
-/* The kept arrays lie where their rows are. */
+/* The kept arrays of these rows start at the same row. */
 static void attend(const struct net *net, int64_t first, int64_t seq, void *arg)
 {
     const struct attention *a = arg;
@@ -192,7 +192,7 @@ static void layer_attention(const struct net *net, const struct net_layer_kept *
         attend(net, 0, heads->seq, &(struct attention){k, heads->batch, back});
 }
 
-/* out = from + what OUT or DOWN gives of x, through the norm that follows it, if one does. */
+/* out = from + OUT or DOWN of x, through the norm that follows, if there is one. */
 static void add_stage(const struct net *net, enum net_stage_name stage, int which,
                       const struct net_hand *hand, const struct net_layer_kept *k,
                       const void *x, const void *from, void *out)
@@ -208,7 +208,7 @@ static void add_stage(const struct net *net, enum net_stage_name stage, int whic
     table->op->add(table, out, from, net->rows * net->model->hidden);
 }
 
-/* The gradient of what OUT or DOWN gave. */
+/* The gradient of the output of OUT or DOWN. */
 static const void *given(const struct net *net, int which, const struct net_hand *hand,
                          const struct net_layer_kept *k)
 {
@@ -222,7 +222,8 @@ static const void *given(const struct net *net, int which, const struct net_hand
     return n->dafter;
 }
 
-/* All that the backward needs: the forward up to what the activation reads. */
+/* Recomputes all arrays that the backward needs: the forward up to the input of the
+   activation. */
 static void layer_keep(const struct net *net, int64_t layer, const struct net_hand *hand)
 {
     const struct net_buffers *n = net->buffers;
@@ -251,7 +252,7 @@ void net_layer_forward(const struct net *net, int64_t layer, const void *params,
     add_stage(net, NET_DOWN, NET_AFTER_DOWN, &hand, k, n->act, k->x_mid, out);
 }
 
-/* DOWN and the activation: what DOWN reads is there only once its gradient is used up. */
+/* DOWN and the activation: the input of DOWN is recomputed in place of its own gradient. */
 static void down_backward(const struct net *net, const struct net_layer_kept *k,
                           const struct net_hand *hand)
 {
@@ -264,14 +265,15 @@ static void down_backward(const struct net *net, const struct net_layer_kept *k,
         return;
     struct net_dy dy = {d, net_operand(net, d, net->rows, s->ld, n->dy_space)};
     net_line_dx(net, s->first, hand, &dy, last ? NULL : n->act);
-    /* Last, it is for what DOWN reads alone, in the same bits; the gradients mean nothing. */
+    /* If last, this call only recomputes the input of DOWN, in the same bits; its gradients are
+       ignored. */
     act_backward(net, n->act, k->ffn);
     if (net_stage_needs_x(net, NET_DOWN, hand))
         x = net_operand(net, n->act, net->rows, s->in, n->x_space);
     net_line_dw(net, s->first, hand, &dy, x);
 }
 
-/* A stage that reads a norm, and the norm: dx += what comes through them. */
+/* Backward of a stage that reads a norm, and of the norm: adds their gradient to dx. */
 static void normed_backward(const struct net *net, enum net_stage_name stage, int which,
                             const struct net_hand *hand, const struct net_norm_kept *kept,
                             const void *x, const void *dy)
@@ -294,8 +296,7 @@ void net_layer_backward(const struct net *net, int64_t layer, const void *params
     const struct net_hand hand = {&n->shape.at[layer], params, grads};
     int stop = hand.at->stop;
 
-    /* The last layer's forward ran last of all: what it left is still there, of one
-       micro-batch. */
+    /* The last layer's forward ran last, so its arrays are still valid, for one micro-batch. */
     if (net->options.recompute && (layer < net->model->layers - 1 || net_together(net) > 1)) {
         if (hand.at->norm_w[NET_AFTER_DOWN] >= 0)
             net_layer_forward(net, layer, params, n->h);

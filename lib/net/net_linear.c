@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Computes the products with weights.  For W (out, in): forward y = x W^T, backward dx = dy W
- * and dW += dy^T x; of one stored as (in, out) the same with W^T for W, nothing is copied.
+ * and dW += dy^T x; for a weight stored as (in, out) the same with W^T for W, without a copy.
  * With an adapter, low = s x A^T (s = alpha / rank; (R,rank)):
  *
  *     y += low B^T      dlow = s dy B      dx += dlow A      dA += dlow^T x      dB += dy^T low
  *
- * A sparse W is multiplied by its places, or made whole for each of the three (net_sparse.c).
+ * For a sparse W, products run over its active places, or W is expanded for each of the three
+ * (net_sparse.c).
  *
- * low is computed again in the backward: of the adapter's seven products it is one, and x,
- * which dA needs as well, is there; kept it would take a place per line and layer.
+ * low is recomputed in the backward: that is one of the adapter's seven products, and needs
+ * only x, which dA needs as well; keeping it would take a buffer per line and layer.
  *
- * An operand of another type than products take (on a processor all, computed in bf16) is
- * rounded first, into a buffer whose rows are PAD elements wider than they need be: where rows
- * are 2 KiB apart or a multiple of it, what a product reads of a column falls into few sets of
- * the cache (measured on llama-10m: 7 % of a step).  Not on a GPU, where a row would be a
- * launch of its own: there a weight is rounded in one.
+ * An operand of another type than that of products (on a CPU every operand, with compute bf16)
+ * is rounded first, into a buffer whose rows are PAD elements wider than necessary: if rows are
+ * a multiple of 2 KiB apart, a product's reads of a column fall into few sets of the cache
+ * (measured on llama-10m: 7 % of a step).  Not padded on a GPU, where each row would be a
+ * launch: there one launch rounds a weight.
  */
 #include <string.h>
 
@@ -26,7 +27,7 @@ const void *net_w(const struct net *net, const struct net_hand *hand, int64_t of
     return (const char *)hand->w + offset * dtype_bytes(net->options.kern->weight);
 }
 
-/* Products that the network will not run are not prepared. */
+/* Whether the network will run the product; others are not prepared. */
 static int wanted(const struct net *net, const struct net_line *l, enum net_product p)
 {
     int forward = p == NET_Y || p == NET_LOW || p == NET_RISE;
@@ -89,7 +90,7 @@ void net_linear_release(struct net *net)
             k->op->product_free(k, net->buffers->shape.line[i].product[p]);
 }
 
-/* Rows of a matrix of another type, into a room where they are row elements apart. */
+/* Rounds a matrix of another type into `space`, where rows are `row` elements apart. */
 static void linear_rounded(const struct net *net, void *space, int64_t row, const void *x,
                            enum dtype type, int64_t rows, int64_t columns)
 {
@@ -153,7 +154,7 @@ static const void *adapter_b(const struct net *net, const struct net_hand *hand,
                   net->buffers->shape.line[line].out, net->model->lora.rank);
 }
 
-/* c = a b, or added to c where the product adds. */
+/* c = a b, or c += a b if the product adds. */
 static void linear_run(const struct net *net, int line, enum net_product p, const void *a,
                        const void *b, void *c)
 {
@@ -162,7 +163,7 @@ static void linear_run(const struct net *net, int line, enum net_product p, cons
     k->op->product(k, net->buffers->shape.line[line].product[p], a, b, c, NULL, c);
 }
 
-/* s rows, as an operand. */
+/* Scales low by s, and returns it as an operand. */
 static const void *scaled(const struct net *net, void *low, int64_t rows, void *space)
 {
     const struct model_lora *a = &net->model->lora;
@@ -247,7 +248,7 @@ void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
         k->op->bias_backward(k, bias, dy->act, n->shape.stage[l->stage].ld, net->rows, l->out);
     if (b)
         linear_run(net, line, NET_DB, dy->operand, low_of(net, line, hand, x), b);
-    if (a) /* dlow, which net_line_dx left */
+    if (a) /* dlow was left by net_line_dx */
         linear_run(net, line, NET_DA, n->dlow_space ? n->dlow_space : n->dlow, x, a);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sizes and places the arrays of the network: a plan for a device that is absent here counts
- * the same arrays that are placed there.  No kernel is run.
+ * Computes the sizes and addresses of the network's arrays.  A plan for a device that is absent
+ * here counts the same arrays that are placed there.  Runs no kernel.
  */
 #include "net/net_parts.h"
 
@@ -12,7 +12,7 @@
 
 enum { PAD = 32 }; /* a cache line */
 
-/* Rows of an operand (of a weight), as products find it. */
+/* Distance of rows of an operand (of a weight) in products. */
 int64_t net_operand_ld(const struct net *net, int64_t columns)
 {
     return net->options.kern->act == net->options.compute ? columns : columns + PAD;
@@ -59,7 +59,8 @@ void net_lay_out(struct net *net, const struct model *m, const struct net_option
     }
     n->heads = (struct kern_heads){o->batch,    o->seq,      m->heads,
                                    m->kv_heads, m->head_dim, o->seq - rows};
-    /* Lines that are rounded stay apart: joined they would need a room as large as both. */
+    /* Lines that are rounded are not joined: that would need a buffer as large as all of
+       them. */
     net_shape_read(&n->shape, m, o->kern->weight == o->compute, o->kern->row_elems);
     *net = (struct net){
         .model = m, .options = *o, .rows = (int64_t)o->batch * rows, .scale = 1, .buffers = n};
@@ -81,7 +82,7 @@ void net_release_arrays(struct net *net)
     *net = (struct net){0};
 }
 
-/* (rows, columns) of activations, and of what is f32 everywhere. */
+/* An array (rows, columns) of activations; of f32. */
 static void *place_take(const struct net *net, struct arena *arena, int64_t rows,
                         int64_t columns)
 {
@@ -107,7 +108,7 @@ static void *take_qkv(const struct net *net, struct arena *arena)
                       net->buffers->shape.stage[NET_QKV].ld);
 }
 
-/* All but x. */
+/* Takes all arrays but x. */
 static struct net_layer_kept take_layer(const struct net *net, struct arena *arena)
 {
     const struct model *m = net->model;
@@ -217,7 +218,7 @@ static void place_products(struct net *net, struct arena *arena)
             int64_t in = n->shape.stage[l->stage].in, across = net_stored(net, l);
 
             w = larger(w, in * l->out / across * net_weight_ld(net, across));
-            if (l->adapted) /* A, B */
+            if (l->adapted) /* for A, B */
                 w = larger(w,
                            larger(r * net_weight_ld(net, in), l->out * net_weight_ld(net, r)));
         }
@@ -238,9 +239,9 @@ void net_place_arrays(struct net *net, struct arena *arena)
     for (int i = 0; i < net_together(net); i++) {
         struct net_micro *own = &n->micro[i];
         /*
-         * A layer that the backward does not reach keeps nothing: what it gives out takes the
-         * place of its x, which is done with by then, and the rest is the last layer's, whose
-         * forward comes after all others.  With recompute that is one for all micro-batches.
+         * A layer that the backward does not reach keeps nothing: its output replaces its x,
+         * which is not needed any more, and it uses the other arrays of the last layer, whose
+         * forward comes after all others.  With recompute all micro-batches share those of one.
          */
         struct net_layer_kept *kept = own->kept;
         int64_t last = m->layers - 1;
@@ -251,7 +252,7 @@ void net_place_arrays(struct net *net, struct arena *arena)
                           ? take_layer(net, arena)
                           : kept[last];
         for (int64_t l = 0; l < last && net->rows < net->options.seq; l++)
-            kept[l].qkv = take_qkv(net, arena); /* keys and values of the windows before */
+            kept[l].qkv = take_qkv(net, arena); /* keys and values of earlier windows */
         for (int64_t l = 0; l <= last; l++)
             kept[l].x = l >= from || l == 0 ? place_take(net, arena, net->rows, m->hidden)
                                             : kept[l - 1].x;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Describes the network without its arithmetic: which lines a stage has, where their tensors
- * lie within the units, and where in each visit the backward may end.
+ * Describes the network without its arithmetic: the lines of each stage, the offsets of their
+ * tensors in the units, and where the backward of each visit may end.
  */
 #include <assert.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static int64_t offset_of(const struct model_tensor *t)
     return t ? t->offset : -1;
 }
 
-/* A module there once. */
+/* Offset of the weight of a module that occurs once. */
 static int64_t offset_at(const struct model *m, enum model_role role)
 {
     return offset_of(model_find_module(m, -1, model_module(m, role), 0));
@@ -117,7 +117,7 @@ static int norm_trains(const struct net_at *at, int which)
     return trains(at, at->norm_w[which]) || trains(at, at->norm_b[which]);
 }
 
-/* The first part that trains; NET_PARTS where none does. */
+/* The first part that trains; NET_PARTS if none does. */
 static int first_part(const struct net_shape *n, const struct net_at *at, int head)
 {
     static const enum net_stage_name stage[NET_PARTS] = {[NET_P_QKV] = NET_QKV,
@@ -139,7 +139,7 @@ static int first_part(const struct net_shape *n, const struct net_at *at, int he
     return NET_PARTS;
 }
 
-/* Whether line i + 1 of a layer is nothing but more columns of line i. */
+/* Whether line i + 1 of a layer only adds columns to line i. */
 static int goes_on(const struct net_shape *n, const struct net_at *at, int i)
 {
     const struct net_line_at *a = &at->line[i], *b = &at->line[i + 1];
@@ -163,7 +163,7 @@ static int joined(const struct net_shape *n, const struct model *m,
     return stage->count > 1;
 }
 
-/* The stage's first line takes in the others; those behind them move up. */
+/* Joins a stage's lines into its first; later lines move up. */
 static void join_lines(struct net_shape *n, const struct model *m, struct net_stage *stage)
 {
     int first = stage->first, removed = stage->count - 1,
@@ -183,7 +183,7 @@ static void join_lines(struct net_shape *n, const struct model *m, struct net_st
             n->stage[s].first -= removed;
 }
 
-/* Where each visit's backward may end. */
+/* Finds where each visit's backward may end. */
 static void shape_stops(struct net_shape *n, const struct model *m)
 {
     int found = n->embed_at < n->embed_trained ||
@@ -201,7 +201,7 @@ static void shape_stops(struct net_shape *n, const struct model *m)
         if (found)
             n->floor = (int)i + 1;
     }
-    if (!found) /* nothing trains: no backward has anything to do */
+    if (!found) /* nothing trains, so there is no backward */
         n->floor = m->visits;
 }
 

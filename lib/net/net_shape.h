@@ -6,11 +6,11 @@
 #include "net/net.h"
 
 /*
- * How a family of models is put together.  R = batch * seq rows, C = hidden, D = head_dim, F =
+ * The structure of a family of models.  R = batch * seq rows, C = hidden, D = head_dim, F =
  * ffn, Q = (heads + 2 kv_heads) D: a row of queries, keys and values; V = vocab.
  *
  * Every family is the same stages; a stage is lines, products with one weight each, that read
- * the same rows.  All that differs is in the family's table (model/model_family.h).
+ * the same rows.  The family's table (model/model_family.h) holds all differences.
  *
  *     stage   reads                Llama        GPT-2     writes
  *     QKV     norm(x)     (R,C)    q k v        c_attn    columns of qkv (R,Q)
@@ -19,8 +19,8 @@
  *     DOWN    act         (R,F)    down         c_proj    out (R,C), added to x_mid
  *     HEAD    norm(x_last)(R,C)    lm_head      lm_head   logits (R,V)
  *
- * Lines of a stage whose weights lie one directly behind the other, in every layer, and differ
- * in nothing else, are one line: q, k and v, or gate and up, are one product.
+ * Lines of a stage whose weights are adjacent, in every layer, and differ only in offset are
+ * joined into one line: q, k and v, or gate and up, are one product.
  */
 enum net_stage_name {
     NET_QKV = MODEL_QKV,
@@ -34,8 +34,8 @@ enum { NET_LINES_MAX = 8 };
 
 struct net_stage {
     int first, count; /* lines */
-    int64_t in, ld;   /* columns of what it reads; of what it writes */
-    int add;          /* to what it writes */
+    int64_t in, ld;   /* columns of its input; of its output */
+    int add;          /* adds to its output */
 };
 
 /* A line's products; the last six are its adapter's. */
@@ -54,24 +54,23 @@ enum net_product {
 
 struct net_line {
     enum net_stage_name stage;
-    int module;          /* of the family's table; the first of lines that were joined */
-    int64_t out, column; /* where its columns begin in a row */
+    int module;          /* in the family's table; the first module of joined lines */
+    int64_t out, column; /* number of columns; the first one in a row */
     int transposed;      /* its weight is (in, out) */
-    int adapted;         /* in some layer */
+    int adapted;         /* has an adapter in some layer */
     struct kern_product *product[NET_PRODUCTS]; /* owned */
 };
 
-/* Where a visit's tensors begin within its unit; -1: there is none. */
+/* Offsets of a visit's tensors in its unit; -1: absent. */
 struct net_line_at {
     int64_t w, bias, a, b;
-    const struct model_tensor *sparse; /* borrowed: the weight, where it is, followed by those
-                                          of lines that were joined; else NULL */
+    /* borrowed: the weight, followed by those of joined lines; NULL: not sparse */
+    const struct model_tensor *sparse;
 };
-/* Norms of a layer: before QKV (and the head's), before FFN, of queries, of keys, of what OUT
-   and what DOWN give; from NET_Q on each may be absent. */
+/* Norms of a layer: before QKV (and the head's), before FFN, of queries, of keys, of the
+   outputs of OUT and of DOWN; from NET_Q on each may be absent. */
 enum { NET_Q = 2, NET_K, NET_AFTER_OUT, NET_AFTER_DOWN, NET_NORMS };
-/* Parts of a layer that can train, in the order of its forward; a head has a norm and one
-   line. */
+/* Parts of a layer that can train, in forward order; a head has a norm and one line. */
 enum net_part {
     NET_NORM_1,
     NET_P_QKV,
@@ -87,9 +86,9 @@ enum net_part {
 struct net_at {
     int64_t norm_w[NET_NORMS], norm_b[NET_NORMS];
     struct net_line_at line[NET_LINES_MAX];
-    int64_t trained; /* elements in front of the unit that train */
-    int rope;        /* how queries and keys are turned: model_layer_rope */
-    int stop; /* the net_part where the backward ends; -1: it gives its input's gradient */
+    int64_t trained; /* trained elements, which come first in the unit */
+    int rope;        /* rotation of queries and keys: model_layer_rope */
+    int stop; /* the net_part where the backward ends; -1: it computes its input's gradient */
 };
 
 struct net_shape {
@@ -105,15 +104,15 @@ struct net_shape {
 struct net_hand {
     const struct net_at *at;
     const void *w;
-    float *g; /* NULL in the forward */
+    float *g; /* gradient; NULL in the forward */
 };
 
 /*
- * Fills all; n->at has room.  Asserts that the family's tensors are there.  join: lines that
- * can be one are.  row_elems: rows of logits are a multiple of so many elements apart.
+ * Fills n; n->at has space for layers + 1.  Asserts that the family's tensors exist.  join:
+ * join lines that can be one.  row_elems: the distance of rows of logits is a multiple of it.
  */
 void net_shape_read(struct net_shape *n, const struct model *m, int join, int row_elems);
-/* The part of grads, or NULL where that tensor is frozen or absent. */
+/* Returns the gradient of the tensor at `offset`, or NULL if it is frozen or absent. */
 float *net_grad(const struct net_hand *hand, int64_t offset);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes the products with sparse weights.  A line's W is one sparse matrix, or several that
- * follow each other, each the next columns of y.  Where few places are active products go by
- * these; else W is made whole, and of its gradient that of the active entries is kept.
+ * Computes the products with sparse weights.  A line's W is one sparse matrix, or several in
+ * sequence, each for the next columns of y.  If few places are active, products run over these;
+ * otherwise W is expanded, and of its gradient only the active entries' is kept.
  */
 #include "kern/kern_sparse.h"
 #include "net/net_parts.h"
@@ -20,12 +20,12 @@ static const float *mask_of(const struct walk *k)
     return net_w(k->net, k->hand, model_mask_of(k->net->model, k->at)->offset);
 }
 
-/* Finds the places of the matrix at hand; 0: too many are active. */
+/* Lists the active places of the current matrix; 0: too many are active. */
 static int sparse_find_places(struct walk *k)
 {
     const struct net_buffers *n = k->net->buffers;
     int64_t whole = model_whole(k->at), most = kern_sparse_most(k->at->block, whole);
-    int64_t values = k->at->elems / k->at->block; /* a mask may be of another file */
+    int64_t values = k->at->elems / k->at->block; /* a mask may come from another file */
 
     k->w = (struct kern_sparse){.out = whole / k->in,
                                 .in = k->in,
@@ -37,7 +37,8 @@ static int sparse_find_places(struct walk *k)
                                n->place_column);
 }
 
-/* The places of the first matrix; 0: of one of them, or of none, too many are active. */
+/* Lists the places of the first matrix; 0: the line is not sparse, or one has too many
+   active. */
 static int sparse_begin(struct walk *k, const struct net *net, const struct net_hand *hand,
                         int line)
 {
@@ -64,7 +65,7 @@ static int sparse_begin(struct walk *k, const struct net *net, const struct net_
     return 1;
 }
 
-/* The places of the next matrix; 0: there is none. */
+/* Lists the places of the next matrix; 0: there is none. */
 static int next(struct walk *k)
 {
     k->column += k->w.out;

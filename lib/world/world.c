@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Finds the ranks and their hosts, and brings all ranks to one result.  Independent of
- * schedules and data.  Collectives here are small and nonblocking underneath, so that each has
- * a deadline.
+ * schedules and data.  Collectives here are small, and implemented by nonblocking calls, so
+ * that each has a deadline.
  */
 #include "world/world_mpi.h"
 
@@ -16,7 +16,7 @@
 
 enum {
     HOST_BYTES = 256,
-    GATHER_RANKS = 16 /* from so many on an exchange goes through one rank */
+    GATHER_RANKS = 16 /* with this many ranks or more an exchange goes through one rank */
 };
 
 double world_patience_s(const struct world *w)
@@ -82,9 +82,9 @@ static int run_bcast(struct world *w, MPI_Comm comm, void *data, int64_t bytes, 
 }
 
 /*
- * Many ranks: to one and from there to all, 2 (n - 1) messages.  Open MPI's own nonblocking
- * form sends from each rank to each: n (n - 1) messages, which is the time of ranks that share
- * processors (64 on two: 80 ms of each exchange).
+ * Many ranks: gathers to one rank and broadcasts from there, 2 (n - 1) messages.  Open MPI's
+ * own nonblocking form sends from each rank to each: n (n - 1) messages, which is slow if ranks
+ * share processors (64 on two: 80 ms for each exchange).
  */
 static int run_allgather(struct world *w, MPI_Comm comm, int ranks, const void *mine,
                          int64_t bytes, void *all, struct err *err)
@@ -178,7 +178,7 @@ int world_barrier(struct world *w, struct err *err)
     return world_wait(w, rc, &request, "a barrier", err);
 }
 
-/* Lengths first, then the texts padded to the longest: small talk, not data. */
+/* Gathers lengths first, then the texts padded to the longest: they are short. */
 int world_gather_text(struct world *w, const char *mine, char ***out, struct err *err)
 {
     int64_t bytes = (int64_t)strlen(mine) + 1, most = 0;
@@ -219,7 +219,7 @@ done:
 void world_collect(struct world *w, const void *mine, int64_t bytes, double wait_s, void *all,
                    int *got)
 {
-    /* Beside the collectives on this communicator, whose messages are marked as such. */
+    /* Does not match collectives on this communicator, which have other message contexts. */
     const int tag = 1;
     MPI_Request *request = mem_new((size_t)w->ranks, sizeof *request);
     double start = tick_now_s();
@@ -249,7 +249,7 @@ void world_collect(struct world *w, const void *mine, int64_t bytes, double wait
         world_leave(w);
         tick_sleep_s(200e-6);
     }
-    /* Requests that are left over end with world_abort; their memory must outlive them. */
+    /* Unfinished requests end with world_abort; their memory must outlive them. */
     if (left == 0)
         mem_free(request);
 }
@@ -267,7 +267,7 @@ int world_agree(struct world *w, int rc, struct err *err)
     MPI_Request request;
     struct err said = {0};
 
-    /* A rank that knows that a peer is lost does not wait for it a second time. */
+    /* A rank that knows of a lost peer does not wait for it again. */
     if (rc && err->code == ERR_PEER)
         return -1;
     world_enter(w);
@@ -287,7 +287,7 @@ int world_agree(struct world *w, int rc, struct err *err)
     return -1;
 }
 
-/* A rank's host is known by what uname says, as in MPI's own node split. */
+/* Identifies a host by its uname, as MPI's own node split does. */
 static int world_find_hosts(struct world *w, struct err *err)
 {
     char mine[HOST_BYTES] = "";
@@ -322,7 +322,7 @@ static struct world *world_new(double wait_s)
     return w;
 }
 
-/* The ranks of comm. */
+/* Finds the ranks of comm, and makes the world's communicators. */
 static int find_ranks(struct world *w, MPI_Comm comm, struct err *err)
 {
     MPI_Request request;
@@ -331,17 +331,17 @@ static int find_ranks(struct world *w, MPI_Comm comm, struct err *err)
     MPI_Comm_rank(comm, &w->rank);
     MPI_Comm_size(comm, &w->ranks);
     /*
-     * The first words that ranks exchange, before a communicator is made: making one has no
-     * deadline, and a rank that could not have its shared memory or sockets is silent
-     * (measured: with a limit on one rank's address space Open MPI warns, goes on and hangs).
+     * The first exchange between ranks precedes the first communicator: making one has no
+     * deadline, and a rank that could not get shared memory or sockets does not answer
+     * (measured: with a limit on one rank's address space Open MPI warns, continues and hangs).
      */
     int rc = MPI_Ibarrier(comm, &request);
     if (world_wait(w, rc, &request, "the first meeting of all ranks", err))
         return -1;
     /*
      * The communicator of agreements.  Open MPI's HAN, which version 5 prefers between hosts,
-     * attaches communicators of its own to it and reads them after they are freed if
-     * MPI_Finalize is the one to free it, as where ranks of a preloaded library have no order.
+     * attaches its own communicators to it, and reads them after they are freed if MPI_Finalize
+     * frees it, as happens where ranks of a preloaded library end in any order.
      */
     MPI_Info_create(&info);
     MPI_Info_set(info, "ompi_comm_coll_preference", "^han");
@@ -354,7 +354,7 @@ static int find_ranks(struct world *w, MPI_Comm comm, struct err *err)
     MPI_Comm_set_errhandler(w->mpi->data, MPI_ERRORS_RETURN);
     if (world_find_hosts(w, err))
         return -1;
-    /* The ranks that share this one's host, as the groups have it. */
+    /* The ranks of this host, in the order of the groups. */
     int k = w->groups.group_of[w->rank];
     w->node_rank = w->groups.local_of[w->rank];
     w->node_ranks = w->groups.members[k];
@@ -367,7 +367,7 @@ static int find_ranks(struct world *w, MPI_Comm comm, struct err *err)
     return 0;
 }
 
-/* Finalising, and freeing what is in use, wait for a peer that does not answer. */
+/* Finalising, and freeing objects in use, would wait for a peer that does not answer. */
 void world_leave_peers(struct world *w)
 {
     w->mpi->owned = 0;
@@ -397,7 +397,7 @@ int world_open_watched(struct world **out, double deadline_s, world_silent *sile
     if (rc == 0 && there) {
         MPI_Query_thread(&level);
     } else if (rc == 0) {
-        w->slow++; /* one host may have to fetch the program first */
+        w->slow++; /* a host may have to load the program first */
         world_call_begin(w, "the start of MPI");
         MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
         world_call_end(w);
@@ -452,13 +452,13 @@ void world_abort(struct world *w, int status)
         MPI_Abort(w->mpi->all, status);
 }
 
-/* ---- some of the ranks ---- */
+/* ---- subsets of the ranks ---- */
 
 int world_peers_open(struct world *w, int colour, struct world_peers *out, struct err *err)
 {
     struct world_peers p = {.ranks = 1, .world = w};
 
-    /* Making a communicator has no deadline: first all are there. */
+    /* Making a communicator has no deadline: first wait until all ranks have arrived. */
     if (world_barrier(w, err))
         return -1;
     p.inner = mem_new(1, sizeof *p.inner);
@@ -486,7 +486,7 @@ int world_peers_bcast(struct world_peers *p, void *data, int64_t bytes, int from
     return p->ranks == 1 ? 0 : run_bcast(p->world, p->inner->comm, data, bytes, from, err);
 }
 
-/* The next chunk of a parcel of which `at` bytes are through; returns MPI's status. */
+/* Begins the next chunk of a parcel, after `at` bytes; returns MPI's status. */
 static int begin_chunk(MPI_Comm comm, const struct world_parcel *x, int64_t *at,
                        MPI_Request *request)
 {
@@ -530,7 +530,7 @@ int world_transfer(struct world_peers *p, const struct world_parcel *parcel, int
         if (rc != MPI_SUCCESS)
             return err_set(err, ERR_PEER, "MPI reports error %d in a transfer", rc);
         if (left && world_forsaken(p->world, err))
-            return -1; /* messages under way keep their memory */
+            return -1; /* messages in flight keep their memory */
         if (left && tick_now_s() - moved_s > wait_s)
             return err_set(err, ERR_PEER, "no bytes from other ranks for %g s", wait_s);
         nap_s = moved ? nap_least_s : 1.5 * nap_s < nap_most_s ? 1.5 * nap_s : nap_most_s;

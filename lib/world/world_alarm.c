@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reports the failure of a rank where the others cannot see it: sends a message to each, for
- * which they poll during other waits.
+ * Reports the failure of a rank to others that would not notice it: sends a message to each,
+ * for which they poll during other waits.
  */
 #include "base/mem.h"
 #include "base/tick.h"
 #include "world/world_mpi.h"
 
-/* Beside world_collect's on the same communicator. */
+/* Differs from world_collect's tag on the same communicator. */
 enum { TAG = 2 };
 
 /*
- * A message of 1 KiB goes out at once unless its connection is still to be made, which is a few
- * round trips; a peer that is gone is not waited for.
+ * A message of 1 KiB is sent at once, unless its connection must be made first, which takes a
+ * few round trips; a lost peer is not waited for.
  */
 static const double telling_s = 1;
 
@@ -51,7 +51,7 @@ void world_alarm(struct world *w, const struct err *err)
     }
 }
 
-/* Takes what has come; the first one's words are kept. */
+/* Receives pending alarms; keeps the first one's message. */
 static void receive_alarms(struct world *w)
 {
     struct world_alarm *a = &w->mpi->alarm;
@@ -97,14 +97,14 @@ int world_alarmed(struct world *w, struct err *err)
 
 int world_forsaken(struct world *w, struct err *err)
 {
-    /* Ranks that have heard it come within milliseconds, later where cores are oversubscribed.
-     */
+    /* Ranks that have heard it follow within milliseconds, later where cores are
+     * oversubscribed. */
     const double still_come_s = 3;
 
     return heard_since(w, still_come_s, err);
 }
 
-/* At the end of a world, where one thread is left. */
+/* Call when closing a world, with one thread left. */
 void world_alarm_release(struct world *w)
 {
     struct world_alarm *a = &w->mpi->alarm;
@@ -117,7 +117,7 @@ void world_alarm_release(struct world *w)
     if (!a->said)
         return;
     MPI_Testall(w->ranks, a->telling, &sent, MPI_STATUSES_IGNORE);
-    if (!sent) /* no rank will take it; its memory stays with it */
+    if (!sent) /* no rank receives it; MPI may still use the memory */
         return;
     mem_free(a->telling);
     mem_free(a->said);

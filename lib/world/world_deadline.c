@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gives a deadline to a call of MPI's own that may never return (a barrier, a collective that
- * is measured, the end): a thread watches the clock meanwhile.  A call costs two stores; no
- * thread is woken for it.
+ * Gives a deadline to an MPI call that may never return (a barrier, a measured collective, the
+ * end): a thread watches the clock meanwhile.  A call costs two stores and wakes no thread.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,7 +22,7 @@ struct world_deadline {
     int end; /* an eventfd */
 };
 
-/* Late by so much at the most. */
+/* The thread notices a deadline at most this much later. */
 enum { LOOK_MS = 250 };
 
 void world_call_begin(struct world *w, const char *what)
@@ -66,7 +65,7 @@ int world_deadline(struct world *w, world_silent *silent, void *arg, struct err 
 
     *watch = (struct world_deadline){
         .world = w, .silent = silent, .arg = arg, .end = eventfd(0, EFD_CLOEXEC)};
-    sigfillset(&all); /* signals are the program's */
+    sigfillset(&all); /* leaves signals to the program */
     pthread_sigmask(SIG_BLOCK, &all, &before);
     if (watch->end >= 0)
         errno = pthread_create(&watch->thread, NULL, watch_calls, watch);

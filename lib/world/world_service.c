@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers ranks' queries to each other for bytes: the query, then the number of bytes that
- * follow (-1: no answer), then these.
+ * Answers requests of other ranks for bytes.  Protocol: the request, then the number of bytes
+ * of the answer (-1: none), then the bytes.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,12 +19,12 @@ enum tag { QUESTION = WORLD_TAGS, HEAD, DATA };
 struct world_service {
     struct world_peers *peers; /* borrowed */
     struct world_answers answers;
-    void *buffer; /* owned; of the answer */
+    void *buffer; /* owned; holds the answer */
     pthread_t thread;
     atomic_int stop;
 };
 
-/* Naps grow while nobody asks. */
+/* Sleeps longer while no requests arrive. */
 static void *serve(void *arg)
 {
     const double nap_least_s = 100e-6, nap_most_s = 5e-3;
@@ -33,7 +33,7 @@ static void *serve(void *arg)
     MPI_Status from;
     int64_t what[WORLD_REQUEST], bytes = 0;
     double nap_s = nap_least_s;
-    struct err ignored; /* the asker says what it lacks */
+    struct err ignored; /* the requesting rank reports a missing answer */
 
     while (!atomic_load(&s->stop)) {
         int there = 0;
@@ -64,12 +64,13 @@ int world_service_open(struct world_service **out, struct world_peers *p,
     sigset_t all, before;
     void *buffer = NULL;
 
-    /* Answers may be far smaller: pages that none fills are not to cost a moment. */
+    /* Most answers are far smaller than the buffer: its pages are allocated only when
+       written. */
     if (mem_buffer(a->most, "an answer to other ranks", &buffer, err))
         return -1;
     struct world_service *s = mem_new(1, sizeof *s);
     *s = (struct world_service){.peers = p, .answers = *a, .buffer = buffer};
-    sigfillset(&all); /* signals are the program's */
+    sigfillset(&all); /* leaves signals to the program */
     pthread_sigmask(SIG_BLOCK, &all, &before);
     errno = pthread_create(&s->thread, NULL, serve, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shares memory among the ranks of one host: each makes an anonymous file in memory (memfd) and
- * maps the others' through /proc/PID/fd.  There is no name that could remain and no limit of
- * /dev/shm; the pages are taken at once, so that a machine without memory says so here and not
- * by a signal later.
+ * maps the others' through /proc/PID/fd.  No name can remain, and no limit of /dev/shm applies;
+ * the pages are allocated at once, so that a lack of memory is reported here and not by a
+ * signal later.
  */
 #include "world/world_mpi.h"
 
@@ -84,7 +84,8 @@ static int map_peer(const struct card *card, char **base, struct err *err)
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return err_sys(err, "cannot open the memory of another rank of this host, '%s'", path);
-    /* Hosts of one name, containers say, may have different processes of one number. */
+    /* Hosts with the same name, such as containers, may have different processes with one
+       number. */
     if (fstat(fd, &st) || st.st_ino != card->inode || st.st_size != card->bytes) {
         close(fd);
         return err_set(
@@ -105,11 +106,12 @@ int world_share_open(struct world *w, int64_t bytes, struct world_share *out, st
     s.base = mem_new((size_t)s.ranks, sizeof *s.base);
     s.bytes = mem_new((size_t)s.ranks, sizeof *s.bytes);
     /*
-     * The parts of all ranks of the host must fit together: the system promises pages of a file
-     * in memory one by one, until it kills somebody.
+     * The parts of all ranks of the host must fit together: the system grants pages of a memory
+     * file one by one, until it kills a process.
      */
     double sum = 0;
-    int64_t have = world_available_bytes(); /* before the exchange: nobody has begun to take */
+    /* before the exchange: no rank has begun to allocate */
+    int64_t have = world_available_bytes();
     int rc = world_node_allgather(w, &bytes, sizeof bytes, s.bytes, err);
     for (int r = 0; r < s.ranks; r++)
         sum += (double)s.bytes[r];
@@ -130,7 +132,7 @@ int world_share_open(struct world *w, int64_t bytes, struct world_share *out, st
         mapped = r == w->node_rank ? map_part(card[r].fd, card[r].bytes, &s.base[r], err)
                                    : map_peer(&card[r], &s.base[r], err);
     }
-    /* No rank closes its file before all have opened it: hence the second agreement. */
+    /* Hence the second agreement: no rank closes its file before all have opened it. */
     if (rc == 0)
         rc = world_agree(w, mapped, err);
     if (mine.fd >= 0)
