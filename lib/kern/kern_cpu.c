@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Implements the kernels that are not attention and not the loss.  Matrix products go to
- * oneDNN's sgemm, which is row-major and finds the processor by itself; products done often in
- * one shape are prepared (kern_product.h).
+ * Implements the kernels other than attention and loss.  Matrix products go to oneDNN's sgemm,
+ * which is row-major and detects the CPU; frequent products of one shape are prepared
+ * (kern_product.h).
  */
 #include "kern/kern_cpu.h"
 
@@ -110,7 +110,7 @@ void kern_rmsnorm(float *y, float *rstd, const float *x, const float *w, float p
 /*
  * With xhat = x rstd and g = dy (plus + w):
  *     dx = rstd (g - xhat mean(g xhat)),  dw = sum dy xhat.
- * Without dw the same dx.
+ * dx is the same without dw.
  */
 KERN_CLONES
 void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *rstd,
@@ -228,7 +228,7 @@ void kern_abs(float *x, int64_t n)
         x[i] = fabsf(x[i]);
 }
 
-/* A double of exponent 52 - bits has 2^-bits as its last place: adding one rounds there. */
+/* A double of exponent 52 - bits has 2^-bits as its last place: adding one rounds to that. */
 KERN_CLONES
 int kern_on_grid(double *y, const float *x, int64_t n, int bits, double limit)
 {

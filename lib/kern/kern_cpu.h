@@ -8,14 +8,15 @@
 
 /*
  * Declares the kernels of the decoder and of its optimizer, f32 on one core.  Matrices are
- * row-major, "ld" is the distance between rows in elements.  Backward kernels ADD to what they
- * name dw, db, dx or dtable and WRITE everything else; a norm's dw and db may be NULL: not
- * wanted, and not computed.  Nothing here allocates, but for what oneDNN's sgemm packs.  Sums
- * are taken in a fixed order: equal inputs give equal bits.  Oracle:
- * tests/unit/kern_ref_fixture.h in double precision; backward by its central differences.
+ * row-major, "ld" is the distance between rows in elements.  Backward kernels ADD to arguments
+ * named dw, db, dx or dtable and WRITE all other outputs; a norm's dw and db may be NULL if not
+ * needed.  Nothing here allocates, except oneDNN's sgemm for packing.  Sums have a fixed order:
+ * equal inputs give equal bits.  Oracle: tests/unit/kern_ref_fixture.h in double precision;
+ * backward by its central differences.
  */
 
-/* One thread for the calling thread's matrix products (libgomp keeps the number per thread). */
+/* Limits the calling thread's matrix products to one thread (libgomp keeps the number per
+   thread). */
 void kern_thread_init(void);
 
 /* c (m,n) = alpha op(a) op(b) + beta c;  op is 'N' or 'T';  op(a) is (m,k), op(b) is (k,n). */
@@ -36,7 +37,7 @@ void kern_embed_backward(float *dtable, const float *dy, const int32_t *tokens, 
 void kern_rmsnorm(float *y, float *rstd, const float *x, const float *w, float plus, int64_t n,
                   int64_t c, float eps);
 void kern_rmsnorm_apply(float *y, const float *rstd, const float *x, const float *w, float plus,
-                        int64_t n, int64_t c); /* y again, with the rstd that is known */
+                        int64_t n, int64_t c); /* computes y again from a known rstd */
 void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *rstd,
                            const float *x, const float *w, float plus, int64_t n, int64_t c);
 
@@ -62,11 +63,11 @@ void kern_positions_backward(float *dtable, const float *dy, int64_t batch, int6
                              int64_t c);
 
 /*
- * Rotary positions (Su et al. 2021) as Hugging Face lays them out: element i of a head turns
- * with element i + rotary / 2 by the angle t * inv_freq[i] (by default theta^(-2i / rotary)).
- * table (seq, rotary): the cosines of i < rotary / 2, then the sines, all times scale.  x:
- * batch * seq rows ld apart, of which the first `rotary` elements of each head turn, in place;
- * back != 0 turns the other way: that is the backward.  rotary is even.
+ * Rotary positions (Su et al. 2021) in Hugging Face's layout: elements i and i + rotary / 2 of
+ * a head are rotated by the angle t * inv_freq[i] (by default theta^(-2i / rotary)) at position
+ * t. table (seq, rotary): the cosines of i < rotary / 2, then the sines, all times scale.  x:
+ * batch * seq rows ld apart, of which the first `rotary` elements of each head are rotated, in
+ * place; back != 0 rotates in the opposite direction, for the backward.  rotary is even.
  */
 void kern_rope_table(float *table, int64_t seq, int64_t rotary, const double *inv_freq,
                      double scale);
@@ -74,15 +75,15 @@ void kern_rope(float *x, int64_t ld, const float *table, int64_t batch, int64_t 
                int64_t heads, int64_t head_dim, int64_t rotary, int back);
 
 /*
- * Causal grouped-query attention: head h reads the keys and values of head
- * h / (heads / kv_heads).  A row of qkv is the heads' queries, then the keys, then the values:
- * qkv, dqkv (batch, seq, (heads + 2 kv_heads) * head_dim); out, dout (batch, seq, heads *
- * head_dim); lse (batch, heads, seq): log of the sum of exponentials, all that the backward
- * needs of the scores, which it computes again.  scratch: kern_attention_scratch elements.
+ * Causal grouped-query attention: head h reads the keys and values of head h / (heads /
+ * kv_heads).  A row of qkv is the heads' queries, then the keys, then the values: qkv, dqkv
+ * (batch, seq, (heads + 2 kv_heads) * head_dim); out, dout (batch, seq, heads * head_dim); lse
+ * (batch, heads, seq): log of the sum of exponentials, from which the backward recomputes the
+ * scores.  scratch: kern_attention_scratch elements.
  *
- * from: forward, of a text that grows: rows before it were computed by an earlier call, and
- * only their keys and values are read; out and lse hold the last seq - from rows alone, packed.
- * Backward it is 0.
+ * from: forward only, for a growing text: an earlier call computed the rows before it, and only
+ * their keys and values are read; out and lse have the last seq - from rows only, packed.  0 in
+ * the backward.
  */
 struct kern_heads {
     int64_t batch, seq, heads, kv_heads, head_dim, from;
@@ -101,7 +102,7 @@ void kern_swiglu_backward(float *dy, float *gate, float *up, int64_t n);
 
 /*
  * y = x Phi(x), Phi the normal distribution (Hendrycks, Gimpel 2016); _tanh: y = x (1 + tanh u)
- * / 2, u = sqrt(2 / pi) (x + 0.044715 x^3), which GPT-2 was trained with.  Backward in place: x
+ * / 2, u = sqrt(2 / pi) (x + 0.044715 x^3), with which GPT-2 was trained.  Backward in place: x
  * becomes its gradient, dy becomes y.
  */
 void kern_gelu(float *y, const float *x, int64_t n);
@@ -126,9 +127,9 @@ void kern_add(float *y, const float *x, int64_t n); /* y += x */
 void kern_scale(float *x, float a, int64_t n);      /* x *= a */
 void kern_abs(float *x, int64_t n);                 /* x = |x| */
 /*
- * y = x rounded to the nearest multiple of 2^-bits: such doubles have exact sums, whatever the
- * order, while those stay below 2^(53 - bits).  Returns whether an element is NaN or
- * |x| >= limit (at most 2^(51 - bits)); y of such a one is 0.
+ * y = x rounded to the nearest multiple of 2^-bits: such doubles have exact sums, in any order,
+ * while the sums stay below 2^(53 - bits).  Returns whether an element is NaN or |x| >= limit
+ * (at most 2^(51 - bits)); its y is 0.
  */
 int kern_on_grid(double *y, const float *x, int64_t n, int bits, double limit);
 double kern_sumsq(const float *x, int64_t n); /* sum of x^2, in double */
@@ -141,7 +142,7 @@ void kern_accumulate(float *acc, const void *x, enum dtype type, int64_t n);
  *     w -= lr * decay * w;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
  *     w -= lr / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + eps)
  *
- * step is 1, 2, ...  Element by element: a shard gives what the whole would.
+ * step is 1, 2, ...  Element by element, so shards can be updated separately.
  */
 void kern_adamw(float *w, float *m, float *v, const float *g, int64_t n, double lr,
                 double beta1, double beta2, double eps, double decay, int64_t step);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes causal grouped-query attention by blocks of query rows.  A block of 64 rows meets
- * the keys up to its own last row, so that the scores above the diagonal are computed for half
- * a block only:
+ * Computes causal grouped-query attention by blocks of query rows.  A block of 64 rows is
+ * combined with the keys up to its own last row, so that the scores above the diagonal are
+ * computed for half a block only:
  *
  *     seq = 4 blocks        keys ->
  *       block 0   \ .         \ : the diagonal block, masked    # : full     . : not computed
@@ -10,8 +10,8 @@
  *       block 2   # # \ .
  *       block 3   # # # \
  *
- * Forward:   S = Q K^T; P = exp(scale S - scale max); out = P V / sum; lse kept.
- * Backward (Dao et al., FlashAttention, 2022, appendix B.4), the scores computed again:
+ * Forward:   S = Q K^T; P = exp(scale S - scale max); out = P V / sum; lse kept. Backward (Dao
+ * et al., FlashAttention, 2022, appendix B.4), with recomputed scores:
  *   P = exp(scale S - lse);  dV += P^T dO;  dP = dO V^T;  dS = P (dP - dot(dO, O));
  *   dQ = scale dS K;  dK += scale dS^T Q.
  */
@@ -22,7 +22,7 @@
 #include "kern/kern_cpu.h"
 #include "kern/kern_vec.h"
 
-enum { BLOCK = 64 }; /* as kern_attention_scratch has it */
+enum { BLOCK = 64 }; /* as in kern_attention_scratch */
 
 /*
  * Rows of scores (rows, keys) become exp(scale (S - max)), 0 above the diagonal; lse (rows) and
@@ -135,7 +135,7 @@ void kern_attention_backward(const struct kern_heads *s, float *dqkv, const floa
 {
     int64_t D = s->head_dim, ld = (s->heads + 2 * s->kv_heads) * D;
 
-    /* Keys and values gather from many blocks. */
+    /* Gradients of keys and values are accumulated from many blocks. */
     for (int64_t i = 0; i < s->batch * s->seq; i++)
         memset(dqkv + i * ld + s->heads * D, 0, (size_t)(2 * s->kv_heads * D) * sizeof(float));
     for (int64_t b = 0; b < s->batch; b++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Computes Gaussian error linear units.  The one with tanh is x sigma(v), since (1 + tanh u) /
- * 2 is sigma(2 u): v = x (A + B x^2), no difference of nearly equal numbers anywhere.
+ * 2 is sigma(2 u): v = x (A + B x^2), without any difference of nearly equal numbers.
  */
 #include "base/clones.h"
 #include "kern/kern_cpu.h"
@@ -55,9 +55,9 @@ void kern_geglu_backward(float *dy, float *gate, float *up, int64_t n)
 }
 
 /*
- * Phi(x), and the density times sqrt(2 pi) that both need, e = exp(-x^2 / 2): of z = |x| /
- * sqrt(2) it is erfc(z) / 2 below 0 and what is missing to 1 above, erfc(z) = t P(t) exp(-z^2),
- * t = 1 / (1 + p z), within 1.5e-7 (Hastings; Abramowitz, Stegun, 7.1.26).
+ * Phi(x), and its density times sqrt(2 pi), both from e = exp(-x^2 / 2).  With z = |x| /
+ * sqrt(2), Phi is erfc(z) / 2 below 0 and 1 - erfc(z) / 2 above; erfc(z) = t P(t) exp(-z^2), t
+ * = 1 / (1 + p z), within 1.5e-7 (Hastings; Abramowitz, Stegun, 7.1.26).
  */
 KERN_INLINE float phi(float x, float e)
 {

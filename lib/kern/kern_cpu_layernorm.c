@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Computes LayerNorm.  The variance is summed from differences to the mean, in a second pass
- * over a row that lies in the first cache: x^2 less mean^2 would lose what they have in common.
+ * over a row that is in the first-level cache: mean(x^2) - mean^2 would suffer cancellation.
  */
 #include <math.h>
 

@@ -2,7 +2,7 @@
 /*
  * Computes softmax and cross-entropy over a vocabulary, row by row: one pass for the maximum,
  * one for the sum; the gradient overwrites the logits.  Partial sums of at most SPAN terms are
- * f32, they are added up in double, so that the error does not grow with the vocabulary.
+ * f32, and are added up in double, so that the error does not grow with the vocabulary.
  */
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fills the processor's table: everything is f32 and done when it is called.  The kernels
- * proper (kern_cpu*.c) lack some operations, which are here: other types of gradients, steps
- * through matrices whose rows lie apart, the sums that are fetched later.
+ * Implements the CPU's table: everything is f32 and done before the call returns.  Adds
+ * operations that the kernels themselves (kern_cpu*.c) lack: other types of gradients, matrices
+ * whose rows lie apart, sums that are fetched later.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -12,13 +12,12 @@
 #include "kern/kern.h"
 #include "kern/kern_kind.h"
 
-/* Most of what a GPU needs to know is nothing here. */
+/* Entries have arguments that only a GPU needs. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 enum {
-    PIECE =
-        1 << 16, /* elements that squares are summed by, and that the update takes at once */
-    SHORT = 256  /* as many on the stack: any thread may come */
+    PIECE = 1 << 16, /* elements of a piece of squares, and of an update */
+    SHORT = 256      /* elements of a piece on the stack, for use by any thread */
 };
 
 struct own {
@@ -42,7 +41,7 @@ static int reserve(struct kern *k, int64_t bytes, struct err *err)
     return 0;
 }
 
-/* ---- tokens: the caller's own, which stay where they are ---- */
+/* ---- tokens: the caller's own, not copied ---- */
 
 static void tokens(struct kern *k, struct kern_tokens *out, void *space, const int32_t *tokens,
                    const int32_t *targets, int64_t n, int64_t vocab)
@@ -227,7 +226,7 @@ static void product_free(struct kern *k, struct kern_product *p)
     kern_product_free(p);
 }
 
-/* ---- the engine's ---- */
+/* ---- entries for the engine ---- */
 
 static void convert(struct kern *k, void *to, enum dtype to_type, const void *from,
                     enum dtype from_type, int64_t n)
@@ -284,7 +283,7 @@ static void abs_cpu(struct kern *k, float *x, int64_t n)
     kern_abs(x, n);
 }
 
-/* Elements [at, at + n) of a vector of any type: themselves, or in f32 in the piece. */
+/* Elements [at, at + n) of a vector of any type: in place, or converted to f32 in the piece. */
 static const float *piece_of(const struct kern *k, const void *x, enum dtype type, int64_t at,
                              int64_t n)
 {

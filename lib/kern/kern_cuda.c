@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fills the table of a GPU.  Most entries are in kern_cuda*.cu, those of products in
- * kern_cuda_product.c, of tokens in kern_cuda_tokens.c, of attention in kern_cuda_heads.c; sums
- * come back to pinned memory, behind an event of their own.
+ * Implements the table of a GPU.  Most entries are in kern_cuda*.cu, products in
+ * kern_cuda_product.c, tokens in kern_cuda_tokens.c, attention in kern_cuda_heads.c.  Sums are
+ * copied to pinned memory, each followed by an event of its own.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
@@ -12,9 +12,10 @@
 #include "kern/kern_cuda_inside.h"
 #include "kern/kern_kind.h"
 
-enum { CAPABLE = 80 }; /* the least that kernels are compiled for: bf16 in tensor cores */
+/* lowest compute capability that kernels are compiled for: bf16 in tensor cores */
+enum { CAPABLE = 80 };
 
-enum { LOSS, SUMSQ }; /* places of sums and host_sums, of KERN_KIND_SUMS */
+enum { LOSS, SUMSQ }; /* indices in sums and host_sums, [KERN_KIND_SUMS] */
 
 void kern_cuda_check(struct kern *k, const char *what)
 {
@@ -31,7 +32,7 @@ int kern_cuda_reserve(struct kern *k, int64_t bytes, struct err *err)
 
     if (bytes <= own->work_bytes)
         return 0;
-    if (device_sync(k->queue, err) || /* the present one may be in use */
+    if (device_sync(k->queue, err) || /* the old one may be in use */
         device_alloc(k->device, bytes, "work of kernels", &more, err))
         return -1;
     device_free(k->device, own->work);
@@ -104,7 +105,7 @@ static void close_cuda(struct kern *k)
     struct kern_cuda *own = kern_cuda_of(k);
     struct err err;
 
-    device_sync(k->queue, &err); /* its memory may be in use */
+    device_sync(k->queue, &err); /* pending work may use its memory */
     kern_cuda_tokens_release(k);
     kern_cuda_heads_release(k);
     if (own->lt)
@@ -162,9 +163,7 @@ int kern_open_cuda(struct kern *out, struct err *err)
     int64_t bytes = kern_kind_own_bytes(DEVICE_CUDA);
     int major = 0, minor = 0, index = device_index(out->device);
 
-    /*
-     * Before anything is asked of it: types that it has kernels for, a GPU that can run them.
-     */
+    /* Checks first that the table has kernels for the types, and that the GPU can run them. */
     for (int i = 0; i < 2; i++) {
         enum dtype type = i ? out->weight : out->act;
         if (type != DTYPE_F32 && type != DTYPE_BF16)
@@ -189,7 +188,7 @@ int kern_open_cuda(struct kern *out, struct err *err)
                 cublasLtGetStatusString(bad));
         goto fail;
     }
-    /* The workspace of cuBLASLt. */
+    /* Size of cuBLASLt's workspace. */
     own->product_bytes = major >= 9 ? KERN_KIND_PRODUCT_BYTES : KERN_KIND_OLDER_BYTES;
     if (device_alloc(out->device, bytes, "sums", (void **)&own->sums, err) ||
         device_host_alloc(out->device, bytes, "sums", (void **)&own->host_sums, err) ||

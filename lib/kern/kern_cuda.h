@@ -6,15 +6,15 @@
 
 /*
  * Declares entries of a GPU's table (kern_ops.h), each a launch in the order of the queue that
- * returns at once; errors are the device's. act and weight are f32 or bf16 each; a type that is
- * given f32, bf16 or f16, kern_cuda_convert's also f64.  All pointers are memory of the device,
- * aligned to their elements; fast where they are aligned to 16 bytes and rows are multiples of
- * 16 bytes apart.  Sizes of 0 launch nothing.  C++ includes this as extern "C".
+ * returns at once; errors are the device's.  act and weight are f32 or bf16 each; a type
+ * argument f32, bf16 or f16, for kern_cuda_convert also f64.  All pointers are device memory,
+ * aligned to their elements; fast if they are aligned to 16 bytes and rows are multiples of 16
+ * bytes apart.  Sizes of 0 launch nothing.  C++ includes this as extern "C".
  *
  * lib/kern/kern_cuda_{embed,norm,bias,rope,gate,loss,vector,optim}.cu
  */
 
-/* A token that is not below vocab stops the device. */
+/* A token >= vocab stops the device. */
 void kern_cuda_embed(struct kern *k, void *y, const void *table, const struct kern_tokens *t,
                      int64_t vocab, int64_t c);
 void kern_cuda_embed_backward(struct kern *k, float *dtable, const void *dy,
@@ -45,7 +45,7 @@ void kern_cuda_gated_backward(struct kern *k, void *dy, void *gate, void *up, in
 void kern_cuda_gelu(struct kern *k, void *y, const void *x, int64_t n, int by_tanh);
 void kern_cuda_gelu_backward(struct kern *k, void *dy, void *x, int64_t n, int by_tanh);
 
-/* *loss, of the device, becomes the sum over the rows (0 where there are none). */
+/* *loss, in device memory, becomes the sum over the rows (0 if there are none). */
 void kern_cuda_cross_entropy(struct kern *k, void *logits, int64_t ld,
                              const struct kern_tokens *t, int64_t v, float scale, double *loss);
 
@@ -61,13 +61,13 @@ void kern_cuda_round(struct kern *k, void *to, enum dtype type, const float *x, 
 
 void kern_cuda_adamw(struct kern *k, float *w, float *m, float *v, const void *g,
                      enum dtype type, int64_t n, const struct kern_optim *o);
-/* *sum, of the device, += the squares. */
+/* Adds the sum of squares to *sum, in device memory. */
 void kern_cuda_sumsq(struct kern *k, double *sum, const void *x, enum dtype type, int64_t n);
 
 /*
- * For them: the queue's stream; room for the partial sums of a launch, free for the next on the
- * queue, NULL where there is none and the device has failed; after a launch, the device has
- * failed if that did.
+ * For these entries.  kern_cuda_stream: the queue's stream.  kern_cuda_work: a buffer for the
+ * partial sums of a launch, which the next launch on the queue may reuse; NULL: the device has
+ * failed.  kern_cuda_check: call after a launch; fails the device if the launch failed.
  */
 void *kern_cuda_stream(const struct kern *k);
 void *kern_cuda_work(struct kern *k, int64_t bytes);

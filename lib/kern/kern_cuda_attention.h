@@ -17,7 +17,8 @@
  *     hopper  the backward pass of flash on sm_90, with its scratch
  *                                                         kern_cuda_hopper_backward.cu
  */
-enum { KERN_CUDA_HEAD_MOST = 256 }; /* of head_dim: what a thread of plain has registers for */
+/* largest head_dim that the registers of a thread of plain hold */
+enum { KERN_CUDA_HEAD_MOST = 256 };
 
 void kern_cuda_plain_forward(void *stream, enum dtype act, const struct kern_heads *s,
                              void *out, float *lse, const void *qkv);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Computes attention for any even head_dim up to 256 and for f32: the reference for
- * kern_cuda_flash_*.cu, which runs where they do not.  All arithmetic in f32, no tensor cores.
+ * kern_cuda_flash_*.cu, used for shapes that flash does not support.  All arithmetic is f32,
+ * without tensor cores.
  *
  * A block has 16 rows (queries, or keys in `plain_keys_kernel`) of a head, and 16 threads for
- * each. It meets the other side 16 rows at a time: thread (row, l) computes the score of row
- * and l, and owns the columns l, l + 16, ... of what its row gathers.
+ * each.  It processes the other side 16 rows at a time: thread (row, l) computes the score of
+ * row and l, and accumulates columns l, l + 16, ... of its row's result.
  *
  *     S = scale Q K^T;  P = exp(S - lse);  out = P V;  lse = log of the sum of exp(S)
  *     delta = dot(dout, out);  dS = P (dout V^T - delta)
  *     dQ = scale dS K;  dK = scale dS^T Q;  dV = P^T dout      (Dao et al. 2022, appendix B.4)
  *
- * Sums are taken in a fixed order: a key's over the heads of its group, then over the queries.
+ * Sums have a fixed order: a key's over the heads of its group, then over the queries.
  */
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -44,7 +45,7 @@ static __device__ __forceinline__ void cuda_attention_plain_put(__nv_bfloat16 *t
     *to = __float2bfloat16(x);
 }
 
-/* Where a head's rows lie; offsets in elements, a key's and a value's by the group's head. */
+/* Offsets of a head's rows in elements; key and value of the group's head. */
 struct place {
     int64_t ld, q, k, v, out_ld, out, row;
 };
@@ -65,7 +66,7 @@ cuda_attention_plain_place_of(const struct kern_heads &s, int64_t b, int64_t h)
     return p;
 }
 
-/* Rows first .. first + 16 of a matrix (n, D) into shared memory, zeros beyond n. */
+/* Loads rows first .. first + 16 of a matrix (n, D) to shared memory, zeros beyond n. */
 template <typename T>
 static __device__ void load_rows(float *to, int to_ld, const T *from, int64_t ld, int64_t first,
                                  int64_t n, int D)
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(ALL)
 
     load_rows(q, D, qkv + at.q, at.ld, first, s.seq, D);
     for (int64_t key = 0; key <= first; key += SIDE) {
-        __syncthreads(); /* the tile before is done with */
+        __syncthreads(); /* the previous tile is not needed any more */
         load_rows(k, ld, qkv + at.k, at.ld, key, s.seq, D);
         load_rows(v, ld, qkv + at.v, at.ld, key, s.seq, D);
         __syncthreads();

@@ -47,10 +47,10 @@ extern "C" void kern_cuda_bias(struct kern *k, void *y, int64_t ld, const void *
 }
 
 /*
- * Partial sums: a block has 32 N columns and a piece of the rows, which are dealt to its warps.
- * Pieces, of 32 rows at least, are as many as let all blocks of bf16 run at once on an H100,
- * five on each of 132 processors: while a round of blocks adds up its warps' sums nothing is on
- * its way, which is a quarter of its time where pieces have but 128 rows.
+ * Partial sums: a block has 32 N columns and a piece of the rows, which are distributed over
+ * its warps.  The number of pieces, of at least 32 rows, lets all blocks of bf16 run at once on
+ * an H100, five on each of 132 processors: while blocks add up their warps' sums no loads are
+ * in flight, which would be a quarter of the time with pieces of only 128 rows.
  */
 enum { WARPS = 8, AT_ONCE = 5 * 132, PIECES = 128, PIECE_ROWS = 32, ROWS = 4 };
 

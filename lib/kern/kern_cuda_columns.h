@@ -3,14 +3,14 @@
 #define KERN_KERN_CUDA_COLUMNS_H
 
 /*
- * Finishes, in .cu files, sums over the rows of a matrix: their second half.  The first leaves
- * `rows` rows of f32 partial sums, `stride` apart; a block adds 32 columns of them to `to`,
- * rows dealt to its 32 warps, then the warps' sums in their order.
+ * Second half of sums over the rows of a matrix, for .cu files.  The first half leaves `rows`
+ * rows of f32 partial sums, `stride` apart; a block adds 32 columns of them to `to`: the rows
+ * are distributed over its 32 warps, then the warps' sums are added in order.
  */
 #include "kern/kern_cuda_pack.h"
 #include "kern/kern_launch.h"
 
-/* blockIdx.y 0: to[0] += the sums of part; 1: to[1] += those that lie c columns further. */
+/* blockIdx.y 0: to[0] += the sums of part; 1: to[1] += those c columns further. */
 __global__ static __launch_bounds__(1024) void kern_columns_kernel(float *first, float *second,
                                                                    const float *part, int rows,
                                                                    int64_t stride, int64_t c)
@@ -26,7 +26,7 @@ __global__ static __launch_bounds__(1024) void kern_columns_kernel(float *first,
     if (warp == 0 && column < c)
         before = to[column];
     part += blockIdx.y * c + column;
-    /* As many at once as most matrices have: the time is that of one answer of memory. */
+    /* Loads as many rows at once as most matrices have: takes a single memory latency. */
     if (column < c)
         for (int r = warp; r < rows; r += 32 * 12) {
             float h[12];
@@ -47,7 +47,7 @@ __global__ static __launch_bounds__(1024) void kern_columns_kernel(float *first,
     to[column] = before + sum;
 }
 
-/* first (c), second (c): NULL where not wanted. */
+/* first (c), second (c): NULL if not needed. */
 static inline void kern_columns(void *stream, float *first, float *second, const float *part,
                                 int64_t rows, int64_t stride, int64_t c)
 {

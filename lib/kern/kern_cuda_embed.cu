@@ -58,16 +58,16 @@ extern "C" void kern_cuda_embed(struct kern *k, void *y, const void *table,
 
 /*
  * A run is the rows of dy that have one token.  A block has RUNS runs, a piece of 32 N columns
- * of them, and as many warps: a short run is a warp's; the rows of a long one are dealt to all
- * warps, whose sums are added in the order of the warps.
+ * of them, and RUNS warps: a short run belongs to one warp; the rows of a long one are
+ * distributed over all warps, whose sums are added in the order of the warps.
  *
  *     runs of block b       b   b + blocks   b + 2 blocks ...
  *     rows of a long run    0 1 2 3 4 5 6 7 8 9 ...
  *     warp                  0 1 2 3 4 5 6 7 0 1
  *
- * Frequent tokens have small numbers in most vocabularies: so far apart, no block has many of
- * their runs; and all pieces of the first are first in the grid, for they take the longest.
- * SHORT_ROWS or LONG_ROWS rows are under way at once.
+ * Frequent tokens have small numbers in most vocabularies: so spread, no block has many of
+ * their runs; and all pieces of the first runs come first in the grid, for they take the
+ * longest. SHORT_ROWS or LONG_ROWS rows are loaded at once.
  */
 enum { RUNS = 8, LONG = 32, BLOCKS = 4, SHORT_ROWS = 4, LONG_ROWS = 8 };
 
@@ -117,7 +117,8 @@ __global__ __launch_bounds__(RUNS * 32, BLOCKS) void embed_backward_kernel(
     const int64_t mine = (int64_t)lane * (gridDim.x / pieces) + blockIdx.x / pieces;
     int first = 0, end = 0;
 
-    if (lane < RUNS && mine < runs) { /* each warp knows where all of the block's runs are */
+    /* each warp knows the bounds of all of the block's runs */
+    if (lane < RUNS && mine < runs) {
         first = run[mine];
         end = run[mine + 1];
     }
@@ -138,7 +139,7 @@ __global__ __launch_bounds__(RUNS * 32, BLOCKS) void embed_backward_kernel(
         to = __shfl_sync(KERN_WARP, end, __ffs((int)longs) - 1);
         if (column < c)
             sum_rows<N, LONG_ROWS>(sum, dy + column, row, from + warp, to, RUNS, c);
-        __syncthreads(); /* the run before may still be read */
+        __syncthreads(); /* the previous run may still be read */
         for (int j = 0; j < N; j++)
             part[warp][lane * N + j] = sum[j];
         __syncthreads();

@@ -14,23 +14,23 @@ extern "C" {
 #include "kern/kern_mma.h"
 
 /*
- * Provides what forward and backward of kern_cuda_flash_*.cu share: tiles of rows of bf16 in
- * shared memory, D wide and D + 8 apart: eight rows then begin in eight different sets of four
- * banks (D is a multiple of 16, so that (D + 8) / 8 is odd), and no ldmatrix meets a conflict.
- * Accumulators are [row tile of 16][column tile of 8][4], as kern_mma.h has them.
+ * Shared by the forward and backward of kern_cuda_flash_*.cu: tiles of rows of bf16 in shared
+ * memory, D wide and D + 8 apart: eight rows then begin in eight different sets of four banks
+ * (D is a multiple of 16, so that (D + 8) / 8 is odd), and no ldmatrix has a bank conflict.
+ * Accumulators are [row tile of 16][column tile of 8][4], as in kern_mma.h.
  */
 typedef __nv_bfloat16 bf16;
 
 enum { FLASH_WARPS = 4, FLASH_THREADS = 32 * FLASH_WARPS, FLASH_PAD = 8 };
 constexpr float FLASH_LOG2E = 1.44269504088896341f;
 
-/* Rows of the backward's statistics, tiles of 128 whole. */
+/* Rows of the backward's statistics: seq rounded up to tiles of 128. */
 static __host__ __device__ inline int64_t flash_padded(int64_t seq)
 {
     return (seq + 127) / 128 * 128;
 }
 
-/* lse log2(e) and delta of each query, side by side (kern_cuda_flash_backward.cu). */
+/* Computes lse log2(e) and delta of each query, as pairs (kern_cuda_flash_backward.cu). */
 void kern_cuda_flash_stats(void *stream, const struct kern_heads *s, float2 *stats,
                            const void *dout, const void *out, const float *lse);
 
@@ -53,7 +53,7 @@ static __device__ __forceinline__ uint32_t flash_pack(float low, float high)
     return word;
 }
 
-/* ROWS rows from `first` on of a matrix (n, D) are asked for; zeros beyond n. */
+/* Issues loads of ROWS rows of a matrix (n, D) from `first` on; zeros beyond n. */
 template <int ROWS, int D>
 static __device__ __forceinline__ void flash_load(bf16 *to, const bf16 *from, int64_t ld,
                                                   int first, int n)
@@ -71,8 +71,8 @@ static __device__ __forceinline__ void flash_load(bf16 *to, const bf16 *from, in
 }
 
 /*
- * The warp's rows by acc times `by` to memory, 16 bytes at a time by way of its own rows of a
- * tile in shared memory; `rows` of them are there.
+ * Stores the warp's rows of acc times `by`, 16 bytes at a time, through its own rows of a tile
+ * in shared memory; `rows` of them exist.
  */
 template <int MT, int D>
 static __device__ __forceinline__ void flash_store(bf16 *to, int64_t ld, int rows, bf16 *tile,

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes backward attention in bf16 on tensor cores, S and P again from lse:
+ * Computes backward attention in bf16 on tensor cores, S and P recomputed from lse:
  *
  *     P = 2^(c Q K^T - lse log2(e));  dS = P (dout V^T - delta);  delta = dot(dout, out)
  *     dQ = scale dS K;  dK = scale dS^T Q;  dV = P^T dout;  c = scale log2(e)
  *
- * Two kernels and no sum that two blocks share, so that equal inputs give equal bits:
+ * Two kernels, without a sum that two blocks share, so that equal inputs give equal bits:
  *
- *     queries   rows are 128 queries of a head, columns the keys      gathers dQ
+ *     queries   rows are 128 queries of a head, columns the keys      accumulates dQ
  *     keys      rows are 128 keys (64 where D is above 64), columns
- *               the queries of all heads that read them               gathers dK, dV
+ *               the queries of all heads that read them               accumulates dK, dV
  *
- * That is seven products where one kernel would do with five; but then each tile of dQ would
- * be read, added to and written in memory by every tile of keys in turn, at about the rate that
- * the second level cache has.  With P^T and dS^T as rows of the second kernel all that a
- * product takes on its left is in the registers of the warp that computed it: scores never pass
+ * That takes seven products where one kernel would need five; but with one, each tile of dQ
+ * would be read, added to and written in memory by every tile of keys in turn, at about the
+ * rate of the second-level cache.  With P^T and dS^T as rows of the second kernel the left
+ * operand of a product is in the registers of the warp that computed it: scores never pass
  * through shared memory.
  *
- * Rows are held by warps, the columns come in stages of STAGE rows, the next on its way while
- * one is met in parts of COLUMNS, so few that S, dP and what is gathered fit the registers.
+ * Rows are held by warps; columns arrive in stages of STAGE rows, the next one being loaded
+ * while one is processed in parts of COLUMNS, few enough that S, dP and the accumulators fit
+ * the registers.
  *
- * stats (batch, heads, seq rounded up to 128): lse log2(e) and delta side by side; beyond seq
- * infinity and 0, which make P and dS there 0.
+ * stats (batch, heads, seq rounded up to 128): pairs of lse log2(e) and delta; beyond seq
+ * infinity and 0, which make P and dS 0 there.
  */
 #include "kern/kern_cuda_flash_product.h"
 extern "C" {
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
 
 template <int D> struct shape {
     static constexpr int LD = D + FLASH_PAD;
-    static constexpr int STAGE = D <= 64 ? 64 : 32; /* keys on their way, of the queries' */
+    static constexpr int STAGE = D <= 64 ? 64 : 32; /* keys in a stage of the queries kernel */
     static constexpr bool HELD = D <= 64; /* the queries' rows are kept in registers */
     static constexpr int KEY_MT = D <= 64 ? 2 : 1, KEY_ROWS = FLASH_WARPS * KEY_MT * 16;
     static constexpr int KEY_COLUMNS = 64 / KEY_MT, KEY_STAGE = 64;
@@ -210,7 +211,7 @@ static __device__ __forceinline__ void key_scores(float (&s)[M][NT][4], float (&
                     s[m][n][i] = dp[m][n][i] = 0.0f;
 }
 
-/* A stage of queries: the i-th of those from `first` on of all heads of the group. */
+/* Stages of queries: the i-th of those from `first` on, for all heads of the group. */
 template <int D> struct queries {
     const bf16 *q, *dout;
     const float2 *stats;
@@ -235,7 +236,7 @@ template <int D> struct queries {
     }
 };
 
-/* The group's queries that see keys from `first` on. */
+/* The group's queries that attend to keys from `first` on. */
 template <int D>
 static __device__ __forceinline__ struct queries<D>
 queries_of(const struct kern_heads &s, int64_t b, int64_t head, int first, const bf16 *qkv,
@@ -255,7 +256,7 @@ queries_of(const struct kern_heads &s, int64_t b, int64_t head, int first, const
     return all;
 }
 
-/* Grid: (batch * kv_heads, tiles of keys); the keys that most queries see first. */
+/* Grid: (batch * kv_heads, tiles of keys); first the keys that most queries attend to. */
 template <int D>
 __global__ void __launch_bounds__(FLASH_THREADS, 2)
     flash_keys_kernel(struct kern_heads s, bf16 *dqkv, const bf16 *dout, const float2 *stats,

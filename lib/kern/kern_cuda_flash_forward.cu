@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Computes forward attention in bf16 on tensor cores (Dao, FlashAttention-2, 2023).  A block
- * has 128 queries of a head, 32 for each warp, and meets the keys 64 at a time, the next 64 on
- * their way while it computes:
+ * has 128 queries of a head, 32 for each warp, and processes the keys 64 at a time, loading the
+ * next 64 while it computes:
  *
  *     S = Q K^T;  max' = max(max, S);  P = 2^(c (S - max'));  sum = sum 2^(c (max - max')) + P
  *     O = O 2^(c (max - max')) + P V;  in the end out = O / sum;     c = log2(e) / sqrt(D)
  *
- * 32 rows for a warp: a word of K or V that is read from shared memory then meets two products;
- * with 16 shared memory would be the bound.  S and O take 64 + D registers a thread, Q another
- * 32 where D is at most 64; else it is read again for each tile.
+ * With 32 rows for a warp a word of K or V that is read from shared memory is used in two
+ * products; with 16, shared memory would be the bound.  S and O take 64 + D registers a thread,
+ * Q another 32 where D is at most 64; else Q is read again for each tile.
  *
- * Scores above the diagonal are masked in the tiles that it crosses; a warp passes over a tile
- * that lies above its rows.  Keys beyond seq are above the diagonal of every query that is
- * stored.  Long rows start first.
+ * Scores above the diagonal are masked in the tiles that it crosses; a warp skips a tile that
+ * lies above its rows.  Keys beyond seq are above the diagonal of every query that is stored.
+ * Long rows start first.
  */
 #include "kern/kern_cuda_flash_product.h"
 extern "C" {
@@ -23,10 +23,10 @@ extern "C" {
 enum { MT = 2, ROWS = FLASH_WARPS * MT * 16, KEYS = 64, NT = KEYS / 8 };
 
 template <int D> struct online {
-    float o[MT][D / 8][4], max[MT][2], sum[MT][2]; /* sum: of this thread's columns */
+    float o[MT][D / 8][4], max[MT][2], sum[MT][2]; /* sum: over this thread's columns */
 };
 
-/* Keys key .. key + 64 above the diagonal of rows row .. row + 32. */
+/* Masks keys key .. key + 64 above the diagonal of rows row .. row + 32. */
 static __device__ __forceinline__ void mask(float (&s)[MT][NT][4], int row, int key)
 {
     int l = flash_lane();
@@ -43,7 +43,7 @@ static __device__ __forceinline__ void mask(float (&s)[MT][NT][4], int row, int 
                     s[m][n][i] = -INFINITY;
 }
 
-/* Scores become 2^(c (S - max)).  The first key is below every diagonal: max is finite. */
+/* Replaces scores by 2^(c (S - max)).  The first key is below every diagonal: max is finite. */
 template <int D>
 static __device__ __forceinline__ void step(struct online<D> &at, float (&s)[MT][NT][4],
                                             float c)
@@ -77,7 +77,7 @@ static __device__ __forceinline__ void step(struct online<D> &at, float (&s)[MT]
         }
 }
 
-/* O / sum to memory, and lse; rows of this warp from `row` on. */
+/* Stores O / sum, and lse, for rows of this warp from `row` on. */
 template <int D>
 static __device__ __forceinline__ void
 cuda_flash_forward_finish(struct online<D> &at, bf16 *out, int64_t ld, float *lse, int row,

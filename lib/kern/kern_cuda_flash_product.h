@@ -5,12 +5,12 @@
 #include "kern/kern_cuda_flash.h"
 
 /*
- * Computes the two products of attention, in one warp: scores, and the sums along them.  The
- * scores are the warp's own: an accumulator (rows g and g + 8 of lane 4 g + t, columns 2t and
- * 2t + 1 of two tiles) holds just what the operand a of the next product wants.
+ * Computes the two products of attention, in one warp: scores, and the sums along them.  A warp
+ * keeps its own scores: an accumulator (rows g and g + 8 of lane 4 g + t, columns 2t and 2t + 1
+ * of two tiles) has exactly the layout of operand a of the next product.
  */
 
-/* The operand a, 16 rows of a tile from `rows` on, columns 16 k .. 16 k + 16. */
+/* Loads operand a: 16 rows of a tile from `rows` on, columns 16 k .. 16 k + 16. */
 template <int D>
 static __device__ __forceinline__ void flash_a(uint32_t a[4], const bf16 *rows, int k)
 {
@@ -20,8 +20,8 @@ static __device__ __forceinline__ void flash_a(uint32_t a[4], const bf16 *rows, 
 }
 
 /*
- * acc += a b^T, summed over D: a of 16 MT rows, given (`held`) or in shared memory, b of 8 NT
- * rows in shared memory.
+ * acc += a b^T, summed over D: a has 16 MT rows, in registers (`held`) or in shared memory, b
+ * has 8 NT rows in shared memory.
  */
 template <int MT, int NT, int D, bool HELD>
 static __device__ __forceinline__ void flash_scores(float (&acc)[MT][NT][4],
@@ -58,7 +58,7 @@ static __device__ __forceinline__ void flash_scores(float (&acc)[MT][NT][4],
     }
 }
 
-/* acc += p b: p (16 MT, 16 KT), rounded on the way; b of 16 KT rows in shared memory. */
+/* acc += p b: p (16 MT, 16 KT) is rounded to bf16; b has 16 KT rows in shared memory. */
 template <int MT, int KT, int D>
 static __device__ __forceinline__ void
 flash_gather(float (&acc)[MT][D / 8][4], const float (&p)[MT][2 * KT][4], const bf16 *b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes the activations of the feed-forward layers; the formulas are kern_cpu.c's and
- * kern_cpu_gelu.c's.
+ * Computes the activations of the feed-forward layers; kern_cpu.c and kern_cpu_gelu.c have the
+ * formulas.
  */
 #include "kern/kern_cuda_map.h"
 
@@ -12,7 +12,7 @@ extern "C" {
 #define A 1.5957691216f    /* 2 sqrt(2 / pi) */
 #define B 0.0713548162726f /* 0.044715 A */
 
-/* For one x: y / x and dy / dx. */
+/* Computes y / x and dy / dx for one x. */
 template <class T, bool TANH>
 __device__ static __forceinline__ void gelu_parts(float x, float *part, float *slope)
 {
@@ -34,7 +34,7 @@ __device__ static __forceinline__ void gelu_parts(float x, float *part, float *s
     *slope = *part + x * e * 0.398942280f;
 }
 
-/* The same of silu. */
+/* As gelu_parts, for silu. */
 template <class T>
 __device__ static __forceinline__ void silu_parts(float x, float *part, float *slope)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs the table's attention on a GPU: kernels of our own (kern_cuda_attention.h), flash where
- * it supports the shape, plain elsewhere, or cuDNN's where the caller wants them and it has
- * engines for the shape.  All take and leave the same, lse too: a pass of the one may follow
- * one of the other.
+ * Runs the table's attention on a GPU: kernels of our own (kern_cuda_attention.h), flash for
+ * shapes that it supports, plain for others; or cuDNN's if the caller asks for them and it has
+ * engines for the shape.  All have the same inputs and outputs, lse too: a pass of the one may
+ * follow one of the other.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "kern/kern_cuda_inside.h"
 #include "kern/kern_kind.h"
 
-enum { CUDNN_ALIGN = 256 }; /* of its scratch; that of arenas is less */
+enum { CUDNN_ALIGN = 256 }; /* alignment of its scratch; arenas have less */
 
 static void *aligned(void *scratch)
 {
@@ -31,7 +31,7 @@ static struct kern_cuda_heads *cuda_heads_known(const struct kern *k,
     return NULL;
 }
 
-/* Asked once for a shape: engines take up to seconds to be had. */
+/* Once for each shape: preparing engines takes up to seconds. */
 static void cuda_heads_choose(const struct kern *k, const struct kern_heads *s)
 {
     struct kern_cuda *own = kern_cuda_of(k);
@@ -48,12 +48,12 @@ static void cuda_heads_choose(const struct kern *k, const struct kern_heads *s)
     device_stream(k->queue);
     if (!kern_cudnn_new(&h->cudnn, s, what[k->attention], &err))
         return;
-    h->cudnn = NULL; /* not there, or not for this shape: ours are */
+    h->cudnn = NULL; /* cuDNN is missing, or has no engine for this shape: use our kernels */
     if (err.code == ERR_DEVICE)
         device_fail(k->device, "attention of cuDNN", err.text);
 }
 
-/* The cuDNN plan of that pass; NULL: a kernel of our own. */
+/* The cuDNN plan of that pass; NULL: use a kernel of our own. */
 static struct kern_cudnn *cudnn_of(const struct kern *k, const struct kern_heads *s,
                                    int backward)
 {
@@ -62,7 +62,7 @@ static struct kern_cudnn *cudnn_of(const struct kern *k, const struct kern_heads
     return h && !(backward && k->attention == KERN_ATTENTION_USUAL) ? h->cudnn : NULL;
 }
 
-/* cuDNN takes no larger heads either: ours are what always must do. */
+/* cuDNN supports no larger heads either, so our own kernels decide. */
 int kern_cuda_heads_can(const struct kern *k, const struct kern_heads *s, struct err *err)
 {
     if (s->from)

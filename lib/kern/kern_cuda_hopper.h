@@ -6,8 +6,8 @@
 #include "kern/kern_wgmma.h"
 
 /*
- * Provides tiles of rows as panels of kern_wgmma.h, D / 64 of them one after the other, and the
- * two products of attention by a group of four warps, which holds 64 rows of scores.
+ * Tiles of rows as panels of kern_wgmma.h, D / 64 of them one after the other, and the two
+ * products of attention by a group of four warps, which holds 64 rows of scores.
  */
 enum {
     HOPPER_GROUPS = 2,
@@ -15,19 +15,19 @@ enum {
     HOPPER_ROWS = 64 * HOPPER_GROUPS
 };
 
-/* The same for all threads of a warp, so that addresses of tiles are computed once for it. */
+/* Uniform in a warp, so that addresses of tiles are computed once for it. */
 static __device__ __forceinline__ int hopper_group(void)
 {
     return __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);
 }
 
-/* Where column c of row r of a tile of ROWS rows is. */
+/* Offset of column c of row r of a tile of ROWS rows. */
 template <int ROWS> static __device__ __forceinline__ int hopper_at(int r, int c)
 {
     return c / 64 * (ROWS * 64) + r * 64 + (c % 64 / 8 ^ r % 8) * 8 + c % 8;
 }
 
-/* Requests ROWS rows from `first` on of a matrix (n, D); zeros beyond n. */
+/* Issues loads of ROWS rows of a matrix (n, D) from `first` on; zeros beyond n. */
 template <int ROWS, int D>
 static __device__ __forceinline__ void hopper_load(bf16 *to, const bf16 *from, int64_t ld,
                                                    int first, int n)
@@ -45,7 +45,8 @@ static __device__ __forceinline__ void hopper_load(bf16 *to, const bf16 *from, i
     }
 }
 
-/* All but the last LEFT commits are there, for products too, once all threads are here. */
+/* Waits for all but the last LEFT commits, and makes the data visible to products of all
+   threads. */
 template <int LEFT> static __device__ __forceinline__ void hopper_arrive(void)
 {
     kern_async_wait<LEFT>();
@@ -80,7 +81,7 @@ static __device__ __forceinline__ void hopper_gather(float (&c)[D / 8][4],
     kern_wgmma_hold(c);
 }
 
-/* Scores, rounded, as the operand a of what they gather. */
+/* Rounds scores to operand a of the next product. */
 template <int NT>
 static __device__ __forceinline__ void hopper_pack(uint32_t (&a)[NT / 2][4],
                                                    const float (&p)[NT][4])
@@ -93,8 +94,8 @@ static __device__ __forceinline__ void hopper_pack(uint32_t (&a)[NT / 2][4],
 }
 
 /*
- * The warp's 16 rows of c times `by` to memory, by way of rows at .. at + 16 of a tile of ROWS
- * that nothing else uses now; `rows` of them are there.
+ * Stores the warp's 16 rows of c times `by`, through rows at .. at + 16 of a tile of ROWS that
+ * is otherwise unused now; `rows` of them exist.
  */
 template <int D, int ROWS>
 static __device__ __forceinline__ void hopper_store(bf16 *to, int64_t ld, int rows, bf16 *tile,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes kern_cuda_flash_backward.cu with the products of a group of four warps, which only
- * sm_90a has: tensor cores read operands in shared memory themselves, and products run on while
- * the same warps take exponentials.
+ * Computes kern_cuda_flash_backward.cu's results with the products of a group of four warps,
+ * which only sm_90a has: tensor cores read operands in shared memory themselves, and products
+ * run while the same warps compute exponentials.
  *
  *     keys kernel, of a group:   S^T = K Q^T -> P^T = 2^(c S^T - lse)   while dP^T = V dout^T
  *                                dV += P^T dout                         while dS^T = P^T (..)
@@ -10,7 +10,7 @@
  *     queries kernel:            S = Q K^T -> P                         while dP = dout V^T
  *                                dQ += dS K
  *
- * A block is two groups, 128 rows; what they meet comes in tiles, the next on its way.
+ * A block is two groups, 128 rows; the other side is loaded in tiles, one ahead.
  */
 #include "kern/kern_cuda_hopper.h"
 extern "C" {
@@ -31,7 +31,8 @@ template <int A, int B> static __device__ __forceinline__ void hopper_clear(floa
             x[a][b] = 0.0f;
 }
 
-/* S becomes P; rows are queries from `row` on (of this warp), columns keys from `key` on. */
+/* Replaces S by P; rows are queries from `row` on (of this warp), columns keys from `key`
+   on. */
 template <int NT>
 static __device__ __forceinline__ void queries_p(float (&s)[NT][4], const float2 (&stats)[2],
                                                  float c, int row, int key)
@@ -117,7 +118,7 @@ static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
                           dq, scale);
 }
 
-/* S^T becomes P^T; rows are keys from `row` on (of this warp), columns queries. */
+/* Replaces S^T by P^T; rows are keys from `row` on (of this warp), columns queries. */
 template <int NT>
 static __device__ __forceinline__ void keys_p(float (&s)[NT][4], const float2 *stats, float c,
                                               int row, int query)
@@ -156,7 +157,7 @@ static __device__ __forceinline__ void keys_ds(float (&p)[NT][4], const float (&
     }
 }
 
-/* The i-th tile of queries of those that see keys from `first` on, of all heads of a group. */
+/* The i-th tile of queries that attend to keys from `first` on, over all heads of a group. */
 template <int D> struct hopper_queries {
     static constexpr int ROWS = hopper_tiles<D>::QUERIES;
     const bf16 *q, *dout;
@@ -191,7 +192,7 @@ template <int D> struct hopper_queries {
     }
 };
 
-/* dK and dV of a group's 64 keys gather from one tile of queries; k, v, q, o: their tiles. */
+/* Adds one tile of queries to dK and dV of a group's 64 keys; k, v, q: their tiles. */
 template <int D>
 static __device__ __forceinline__ void
 hopper_meet(float (&dk)[D / 8][4], float (&dv)[D / 8][4], const bf16 *k, const bf16 *v,
@@ -224,7 +225,7 @@ hopper_meet(float (&dk)[D / 8][4], float (&dv)[D / 8][4], const bf16 *k, const b
     kern_wgmma_hold(dk);
 }
 
-/* Grid: (batch * kv_heads, tiles of 128 keys); the keys that most queries see first. */
+/* Grid: (batch * kv_heads, tiles of 128 keys); first the keys that most queries attend to. */
 template <int D>
 static __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     hopper_keys_kernel(struct kern_heads s, bf16 *dqkv, const bf16 *dout, const float2 *stats,

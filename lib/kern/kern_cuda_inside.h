@@ -9,37 +9,37 @@
 #include "kern/kern_cuda.h"
 #include "kern/kern_cudnn.h"
 
-/* Declares what kern_cuda.c shares with kern_cuda_{product,tokens,heads}.c: a table's own. */
+/* The state of a GPU's table, shared by kern_cuda.c and kern_cuda_{product,tokens,heads}.c. */
 enum {
-    KERN_CUDA_STAGES = 2, /* batches whose tokens may be on their way at once */
-    KERN_CUDA_HEADS = 8   /* shapes of attention that cuDNN is asked about: any more are ours */
+    KERN_CUDA_STAGES = 2, /* batches whose tokens may be in transfer at once */
+    KERN_CUDA_HEADS = 8   /* shapes of attention that may use cuDNN; others use our kernels */
 };
 
-struct kern_cuda_stage { /* pinned memory of the host that a copy to the device reads */
+struct kern_cuda_stage { /* pinned host memory from which tokens are copied to the device */
     int32_t *ints;
     int64_t bytes;
     struct device_event *read;
 };
 
 struct kern_cuda {
-    /* One room for all that is done with when the next is asked for: partial sums, cuBLASLt. */
+    /* One buffer, reused by each launch: partial sums, workspace of cuBLASLt. */
     void *work;
     int64_t work_bytes;
-    int64_t product_bytes; /* of it cuBLASLt's: there from the first product on */
+    int64_t product_bytes; /* part of it for cuBLASLt, from the first product on */
     cublasLtHandle_t lt;
 
-    /* In device memory, and pinned: the loss and the sum of squares. */
+    /* In device memory, and pinned on the host: the loss and the sum of squares. */
     double *sums, *host_sums;
     struct device_event *loss_ready, *sumsq_ready;
 
     struct kern_cuda_stage stage[KERN_CUDA_STAGES];
     int next_stage;
-    int64_t *first; /* of each token: of `vocab` and one more */
+    int64_t *first; /* counts per token, [vocab + 1] */
     int64_t vocab;
 
     struct kern_cuda_heads {
         struct kern_heads shape;
-        struct kern_cudnn *cudnn; /* NULL: it has no engine for that */
+        struct kern_cudnn *cudnn; /* NULL: cuDNN has no engine for the shape */
     } heads[KERN_CUDA_HEADS];
     int heads_known;
 };
@@ -49,7 +49,7 @@ static inline struct kern_cuda *kern_cuda_of(const struct kern *k)
     return k->own;
 }
 
-/* Room, and the device's own memory for it, of at least so many bytes. */
+/* Makes the work buffer at least `bytes` large, in device memory. */
 int kern_cuda_reserve(struct kern *k, int64_t bytes, struct err *err);
 
 /* Entries of the table: kern_cuda_tokens.c, kern_cuda_heads.c, kern_cuda_product.c. */

@@ -2,8 +2,8 @@
 /*
  * Computes cross-entropy of rows of logits and its gradient.  A block has a row, and holds it
  * in shared memory from its load to the gradient's store, so that memory is read once and
- * written once; the part of a row that does not fit is read again, from the second cache
- * mostly.
+ * written once; the part of a row that does not fit is read again, mostly from the second-level
+ * cache.
  */
 #include "kern/kern_cuda_pack.h"
 #include "kern/kern_cuda_sum.h"
@@ -19,11 +19,11 @@ struct rows {
     const int32_t *target;
     float scale;  /* 0: no gradient */
     int kept;     /* packs of a long row that shared memory holds */
-    float4 *part; /* of each row: maximum, sum, logit of the target; all 0: no loss */
+    float4 *part; /* [n] maximum, sum, logit of the target; all 0: the row has no loss */
     int64_t n;
 };
 
-/* The maximum over a block of whole warps; room as for kern_block_sum. */
+/* Maximum over a block of whole warps; space as for kern_block_sum. */
 __device__ static __forceinline__ float block_max(float x, float *space)
 {
     int lane = (int)threadIdx.x % 32, warps = (int)blockDim.x / 32;
@@ -35,7 +35,7 @@ __device__ static __forceinline__ float block_max(float x, float *space)
     return kern_warp_max(space[lane < warps ? lane : 0]);
 }
 
-/* The numbers that the gradient of a logit needs, known to all threads. */
+/* Numbers that the gradient of a logit needs, the same in all threads. */
 struct row_facts {
     float max, factor, scale;
     int target;
@@ -49,8 +49,8 @@ template <class T> __device__ static __forceinline__ T gradient(T x, int j, cons
 }
 
 /*
- * Few packs have the target: those of the others do without a look at each element.  Of bf16
- * the exponent is one multiplication and sum: |maximum| in 2^-24 off, of what keeps 8 bits.
+ * Few packs contain the target: gradients of other packs need no test per element.  For bf16
+ * the exponent is one multiplication and sum: |maximum| in 2^-24 off, for a result of 8 bits.
  */
 template <int N, class T>
 __device__ static __forceinline__ kern_pack<T, N> gradients(const kern_pack<T, N> &x, int j,
@@ -72,7 +72,7 @@ __device__ static __forceinline__ kern_pack<T, N> gradients(const kern_pack<T, N
     return kern_round_pack<T, N>(g);
 }
 
-/* Rows of no target: no loss, and a gradient of zeros.  Returns whether this is one. */
+/* Rows without a target: no loss, and a gradient of zeros.  Returns whether this is one. */
 template <class T> __device__ static int is_left_out(T *x, const rows &r, int64_t row)
 {
     int target = r.target[row];
@@ -89,7 +89,8 @@ template <class T> __device__ static int is_left_out(T *x, const rows &r, int64_
     return 1;
 }
 
-/* From the maximum and each thread's sum of exponentials; `of_target` is thread 0's. */
+/* Computes them from the maximum and each thread's sum of exponentials; `of_target` is thread
+   0's. */
 __device__ static __forceinline__ row_facts cuda_loss_finish(float max, float sum,
                                                              float of_target, const rows &r,
                                                              int64_t row, float *space)
@@ -128,7 +129,7 @@ struct so_far {
                 x[i] = kern_exp<T>(x[i] - most);
         else
 #pragma unroll
-            for (int i = 0; i < N; i++) /* NaN is no maximum, and is not to be lost */
+            for (int i = 0; i < N; i++) /* NaN is no maximum, but must not be lost */
                 x[i] = isnan(x[i]) ? NAN : 0;
 #pragma unroll
         for (int d = N / 2; d; d /= 2)
@@ -137,7 +138,7 @@ struct so_far {
                 x[i] += x[i + d];
         sum += x[0];
     }
-    /* Relative to the row's maximum; NaN where that is none. */
+    /* Sum relative to the row's maximum; NaN if that is -infinity or NaN. */
     template <class T> __device__ __forceinline__ float sum_to(float row_max) const
     {
         if (!(row_max > -INFINITY))
@@ -147,18 +148,19 @@ struct so_far {
 };
 
 /*
- * Thread t has packs t, t + threads, ... and, where N does not divide v, one element of the
- * last columns.  Nobody else reads what it copies to shared memory: no barrier is needed for
- * that.
+ * Thread t has packs t, t + threads, ... and, if N does not divide v, one element of the last
+ * columns.  Only thread t reads its own packs in shared memory, so no barrier is needed for
+ * them.
  */
 enum {
     HELD_THREADS = 512, /* three blocks a processor */
-    HELD_TWO = 768,     /* two, of rows of which three do not fit */
+    HELD_TWO = 768,     /* two blocks, for rows of which three do not fit */
     HELD_THREE = (75 << 10) - 512,
     HELD_MOST = (99 << 10) - 512
 };
 
-/* Packs j, j + step, ... below `end` of a row on their way; no multiplication for each. */
+/* Issues loads of packs j, j + step, ... below `end` of a row; without a multiplication for
+   each. */
 template <int N, class T>
 __device__ static __forceinline__ void cuda_loss_ask(T *held, const T *x, int j, int end,
                                                      int step)
@@ -195,7 +197,7 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
     }
     if (threadIdx.x == 0)
         of_target = kern_float(x[r.target[blockIdx.x]]);
-    kern_async_wait<1>(); /* one half is worked on while the other comes */
+    kern_async_wait<1>(); /* processes one half while the other is loaded */
     for (; j < half; j += step)
         s.add<N>(kern_load<N>(held + j));
     kern_async_wait<0>();
@@ -214,12 +216,12 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
 }
 
 /*
- * Longer rows, which blocks pass over: one a processor, so that the second cache holds of all
- * rows what is read again (132 of 29 KiB where 227 of 256 are kept).  One pass for the maximum
- * and, relative to the greatest so far, the sum; one backwards for the rest, which begins with
- * what is not in shared memory and was read last.  There each pack that shared memory held is
- * followed by that of the block's next row, so that memory is busy while this row is worked on.
- * LONG_PACKS packs of each thread are under way.
+ * Longer rows, over which blocks iterate: one block a processor, so that the second-level cache
+ * holds the parts of all rows that are read again (132 of 29 KiB if 227 of 256 are kept).  One
+ * pass computes the maximum and, relative to the greatest so far, the sum; a second pass,
+ * backwards, begins with the part that is not in shared memory and was read last.  In it each
+ * pack that leaves shared memory is replaced by that of the block's next row, so that memory is
+ * busy while this row is processed.  LONG_PACKS packs of each thread are loaded at once.
  */
 enum { LONG_THREADS = 1024, LONG_PACKS = 4, SPACE = 512 };
 
@@ -287,9 +289,9 @@ __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r
 }
 
 /*
- * One block: with one row at a time, 8192 take eight answers of the second cache and 8192
- * logarithms in double, some 8 us.  So AT_ONCE rows of a thread come at once, and have one
- * logarithm: sums are from 1 to v < 2^31, their product below 2^248.
+ * One block.  With one row at a time, 8192 rows take eight latencies of the second-level cache
+ * and 8192 logarithms in double, some 8 us.  So AT_ONCE rows of a thread are loaded at once,
+ * and share one logarithm: sums are from 1 to v < 2^31, their product below 2^248.
  */
 enum { AT_ONCE = 8 };
 
@@ -307,7 +309,8 @@ __global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *
             p[k] = i + k * 1024 < n ? part[i + k * 1024] : make_float4(0, 0, 0, 0);
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
-            if (p[k].y != 0) { /* a row's sum is 1 at least, or NaN; of one left out it is 0 */
+            /* a row's sum is at least 1, or NaN; that of a row without a target is 0 */
+            if (p[k].y != 0) {
                 sum += (double)p[k].x - (double)p[k].z;
                 product *= (double)p[k].y;
             }
@@ -318,7 +321,7 @@ __global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *
         *loss = sum;
 }
 
-/* 0 where the device is lost: the launch will say what is wrong. */
+/* 0 if the device is lost: the launch will report the error. */
 static int64_t device_has(enum cudaDeviceAttr what)
 {
     int device = 0, n = 0;
@@ -341,7 +344,8 @@ template <class T> static void launch(void *stream, T *logits, rows r)
                                 : fits ? long_kernel<full, T>
                                        : long_kernel<1, T>;
 
-    /* The most memory that a kernel may have, whatever this row takes; ROOM is for its sums. */
+    /* The most memory that a kernel may have, whatever this row needs; SPACE is for its
+       sums. */
     int64_t most = device_has(cudaDevAttrMaxSharedMemoryPerBlockOptin) / 16 * 16 - SPACE;
     int64_t may = held ? HELD_MOST : most > 0 ? most : 0;
     if (!held)

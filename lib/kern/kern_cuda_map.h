@@ -3,16 +3,15 @@
 #define KERN_KERN_CUDA_MAP_H
 
 /*
- * Runs, in .cu files, an op on every element by itself.  An op is a struct with its pointers
- * and
+ * Applies, in .cu files, an op to every element.  An op is a struct with its pointers and
  *
- *     template <int N> struct held;                    what N elements need, in registers
+ *     template <int N> struct held;                    registers for N elements
  *     template <int N> void load(int64_t i, held<N> *h) const;   elements i .. i + N - 1
  *     template <int N> void store(int64_t i, const held<N> &h) const;
  *     int fits(int n) const;    on the host: whether packs of n elements may be used
  *
- * A thread loads ITEMS packs, a block's width apart, before it stores the first: that many
- * accesses are under way at once, whatever the compiler knows of the pointers.
+ * A thread loads ITEMS packs, a block's width apart, before it stores the first, so that all
+ * these accesses overlap, even if the compiler cannot exclude aliasing.
  */
 #include "kern/kern_cuda_pack.h"
 #include "kern/kern_launch.h"
@@ -35,7 +34,8 @@ __global__ __launch_bounds__(KERN_MAP_THREADS) void kern_map_kernel(OP op, int64
             op.template store<N>(i + k * step, h[k]);
         return;
     }
-    for (int k = 0; k < ITEMS; k++, i += step) { /* the last block: packs, then what is left */
+    /* the last block: packs, then single elements */
+    for (int k = 0; k < ITEMS; k++, i += step) {
         if (i + N <= n) {
             op.template load<N>(i, &h[0]);
             op.template store<N>(i, h[0]);
@@ -50,7 +50,7 @@ __global__ __launch_bounds__(KERN_MAP_THREADS) void kern_map_kernel(OP op, int64
     }
 }
 
-/* Packs of N where op's pointers allow it, else single elements. */
+/* Uses packs of N if op's pointers are aligned for them, else single elements. */
 template <int N, int ITEMS, class OP> static void kern_map(void *stream, OP op, int64_t n)
 {
     auto packs = kern_map_kernel<N, ITEMS, OP>;
@@ -66,7 +66,7 @@ template <int N, int ITEMS, class OP> static void kern_map(void *stream, OP op, 
                     stream, op, n);
 }
 
-/* The op of to[i] = one(from[i]), in float and rounded once; to may be from. */
+/* The op to[i] = one(from[i]), computed in float and rounded once; to may be from. */
 template <class T, class F, class ONE> struct kern_each {
     T *to;
     const F *from;
@@ -93,13 +93,13 @@ template <class T, class F, class ONE> struct kern_each {
     }
 };
 
-/* The row of element i of a matrix of c columns: in 32 bits where they suffice. */
+/* Row of element i of a matrix of c columns; divides in 32 bits if they suffice. */
 __device__ static __forceinline__ int64_t kern_row_of(int64_t i, int64_t c)
 {
     return i >> 32 || c >> 32 ? i / c : (int64_t)((uint32_t)i / (uint32_t)c);
 }
 
-/* Element i of a matrix of c columns without gaps, in one whose rows are ld apart. */
+/* Offset of element i of a contiguous matrix of c columns if rows are ld apart. */
 __device__ static __forceinline__ int64_t kern_in_rows(int64_t i, int64_t c, int64_t ld)
 {
     return c == ld ? i : i + kern_row_of(i, c) * (ld - c);

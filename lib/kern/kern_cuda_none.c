@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stands for the kernels of a GPU where the build has none. */
+/* Replaces the kernels of a GPU in a build without CUDA. */
 #include "kern/kern.h"
 
 int kern_open_cuda(struct kern *out, struct err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes norms of rows.  A row lies in the registers of a warp, or of a block where it is
- * long: read once, written once. kern_cuda_norm_backward.cu has the gradients.
+ * Computes norms of rows.  A row is held in the registers of a warp, or of a block if it is
+ * long: read once, written once.  kern_cuda_norm_backward.cu has the gradients.
  */
 #include "kern/kern_cuda_pack.h"
 #include "kern/kern_cuda_sum.h"
@@ -22,16 +22,16 @@ template <class T, class W> struct norm_args {
 };
 
 /*
- * BLOCKS blocks for each processor.  STAGES rows of each warp are on their way into shared
- * memory: of 768 bf16, 48 KiB on a processor, three times what keeps the memory busy.
+ * BLOCKS blocks for each processor.  STAGES rows of each warp are being loaded to shared
+ * memory: for 768 bf16, 48 KiB on a processor, three times the bytes that keep the memory busy.
  */
 enum { WARPS = 8, BLOCKS = 2, STAGES = 2, MOST = 4 };
 
 /*
- * A processor is busy here with instructions, 4 a cycle: at the memory's rate it has 18
- * bytes a cycle, of 768 bf16, read and written, 169 cycles for a row.  So elements become
- * floats once, and P is what a row needs, so that of a lane's packs the last alone may be
- * beyond its end: `whole` where it is not.
+ * Instructions are the bound here, 4 a cycle on a processor: at the memory's rate it has 18
+ * bytes a cycle, so 169 cycles for a row of 768 bf16, read and written.  So elements are
+ * converted to floats once, and P is chosen so that only the last of a lane's packs may lie
+ * beyond the row's end: `whole` if it does not.
  */
 template <int N, int P, class T>
 __device__ static __forceinline__ void cuda_norm_fetch(T *held, const T *x, bool whole)
@@ -42,7 +42,7 @@ __device__ static __forceinline__ void cuda_norm_fetch(T *held, const T *x, bool
             kern_async_16(held + p * 32 * N, x + p * 32 * N);
 }
 
-/* Packs `step` elements apart; zeros beyond the end. */
+/* Loads packs `step` elements apart; zeros beyond the end. */
 template <int N, int P, class T>
 __device__ static __forceinline__ void cuda_norm_row_of(float (&x)[P][N], const T *from,
                                                         int step, bool whole)
@@ -59,7 +59,7 @@ __device__ static __forceinline__ void cuda_norm_row_of(float (&x)[P][N], const 
     }
 }
 
-/* x - by, and still zeros beyond the end. */
+/* Subtracts `by`, but keeps zeros beyond the end. */
 template <int N, int P>
 __device__ static __forceinline__ void lower(float (&x)[P][N], float by, bool whole)
 {
@@ -70,7 +70,8 @@ __device__ static __forceinline__ void lower(float (&x)[P][N], float by, bool wh
             x[p][i] = p < P - 1 || whole ? x[p][i] - by : 0.0f;
 }
 
-/* The sum of a thread's elements, or of squares: of N sums, so that none waits for another. */
+/* The sum of a thread's elements, or of squares: N separate sums, so that none waits for
+   another. */
 template <bool SQUARES, int N, int P>
 __device__ static __forceinline__ float own_sum(const float (&x)[P][N])
 {
@@ -93,8 +94,8 @@ __device__ static __forceinline__ float own_sum(const float (&x)[P][N])
 }
 
 /*
- * Packs of w, and of b: in registers from row to row where those suffice, which is of the 128
- * that a thread has, beside the row as floats, 24; else loaded again.
+ * Packs of w, and of b: kept in registers from row to row if they take at most 24 of a thread's
+ * 128, in addition to the row as floats; else loaded again.
  */
 template <int N, int P, int LAYER, class W> struct factors {
     static const bool KEPT = (int)sizeof(kern_pack<W, N>) * P * (1 + LAYER) <= 96;
@@ -118,7 +119,7 @@ template <int N, int P, int LAYER, class W> struct factors {
     }
 };
 
-/* Finishes a row; x is as row_of left it. */
+/* Finishes a row; x is as cuda_norm_row_of returned it. */
 template <int N, int P, int LAYER, class T, class W>
 __device__ static __forceinline__ void
 cuda_norm_finish(T *y, const float (&x)[P][N], float rstd, const factors<N, P, LAYER, W> &f,
@@ -140,7 +141,7 @@ cuda_norm_finish(T *y, const float (&x)[P][N], float rstd, const factors<N, P, L
         }
 }
 
-/* A warp passes over rows, P packs of each a lane's; LAYER: there are means and b. */
+/* A warp iterates over rows, P packs of each in a lane; LAYER: with means and b. */
 template <int N, int P, int LAYER, class T, class W>
 __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W> a)
 {
@@ -153,7 +154,7 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
     int left = row < a.n ? (int)((a.n - 1 - row) / stride) + 1 : 0, stage = 0;
     const T *from = a.x + row * c + at;
     T *y = a.y + row * c + at;
-    float mean = 0, rstd = 0; /* where they are given: of the row to come */
+    float mean = 0, rstd = 0; /* if given: of the next row */
     factors<N, P, LAYER, W> f = {{a.w + at}, 32 * N, {}};
 
     for (int i = 0; i < STAGES; i++, from += (int64_t)stride * c) {
@@ -200,7 +201,7 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
     }
 }
 
-/* Longer rows: a block has one, P packs a thread, blockDim.x apart. */
+/* Longer rows: a block for each, P packs a thread, blockDim.x apart. */
 template <int N, int P, int LAYER, class T, class W>
 __global__ __launch_bounds__(1024) void block_kernel(norm_args<T, W> a)
 {
@@ -235,7 +236,7 @@ __global__ __launch_bounds__(1024) void block_kernel(norm_args<T, W> a)
     cuda_norm_finish(a.y + row * c + at, x, rstd, f, a.plus, whole);
 }
 
-/* Rows of any length at any address: a block passes over one three times. */
+/* Rows of any length at any address: a block makes three passes over each. */
 template <class T, class W>
 __global__ __launch_bounds__(256) void norm_any_kernel(norm_args<T, W> a)
 {
@@ -271,7 +272,8 @@ __global__ __launch_bounds__(256) void norm_any_kernel(norm_args<T, W> a)
     }
 }
 
-/* All of a row is done by one warp: so many blocks as this GPU has at once change no sum. */
+/* One warp computes a whole row, so the number of blocks, which fills this GPU, changes no
+   sum. */
 static int64_t blocks_at_once(void)
 {
     int device = 0, processors = 0;
@@ -279,7 +281,7 @@ static int64_t blocks_at_once(void)
     if (cudaGetDevice(&device) != cudaSuccess ||
         cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) !=
             cudaSuccess)
-        return BLOCKS; /* the launch will say what is wrong */
+        return BLOCKS; /* the launch will report the error */
     return (int64_t)processors * BLOCKS;
 }
 
@@ -303,7 +305,8 @@ static void launch_block(void *stream, norm_args<T, W> a)
     KERN_LAUNCH(kernel, (unsigned)a.n, (unsigned)threads, 0, stream, a);
 }
 
-/* P is what a row needs, of a warp or of as many as have no more than MOST packs a thread. */
+/* P is the number of packs that a row needs, in a warp, or in as many as leave at most MOST
+   packs a thread. */
 template <int N, class T, class W> static void launch_packs(void *stream, norm_args<T, W> a)
 {
     static void (*const by_packs[2][MOST])(void *, norm_args<T, W>) = {

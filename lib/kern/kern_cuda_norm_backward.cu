@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes gradients of norms of rows; kern_cpu.c and kern_cpu_layernorm.c have the formulas.
- * A block has `across` rows at a time, each of blockDim.x threads:
+ * Computes gradients of norms of rows; kern_cpu.c and kern_cpu_layernorm.c have the formulas. A
+ * block has `across` rows at a time, each of blockDim.x threads:
  *
  *     blockIdx.x   0 .. blocks - 1
  *     threadIdx.y  rows (blockIdx.x + i blocks) across + threadIdx.y,  i = 0, 1, ...
  *     threadIdx.x  packs threadIdx.x + p blockDim.x,  p < P
  *
- * Its sums for dw and db stay in registers all the way; at the end it adds up its own and
- * leaves them in `work`, which a second launch adds up:
+ * Its sums for dw and db stay in registers until the end; then it adds up its own and stores
+ * them in `work`, which a second launch adds up:
  *
  *     work (blocks, 2, c)    [0][0] dw of block 0    [0][1] db of the same    ...
  */
@@ -25,29 +25,29 @@ template <class T, class W> struct back_args {
     const T *dy, *x;
     const float *mean, *rstd;
     const W *w;
-    float plus;  /* to w */
+    float plus;  /* added to w */
     float *part; /* NULL: neither dw nor db */
     int64_t n, c;
 };
 
 /*
- * PROCESSORS: an H100's; a number of its own, so that no other GPU sums in another order.
- * STAGES rows are on their way into shared memory while one is worked on: 2 blocks of 256
- * threads of 4 packs of 3 arrays have 96 KiB under way on a processor, four times what its
- * part of the memory needs to be busy (4.8 TB/s / 132 x 0.7 us), and 192 KiB of its 227.
+ * PROCESSORS: an H100's; a fixed number, so that no other GPU sums in another order.  STAGES
+ * rows are being loaded to shared memory while one is processed: 2 blocks of 256 threads of 4
+ * packs of 3 arrays have 96 KiB in flight on a processor, four times the bytes that keep its
+ * share of the memory busy (4.8 TB/s / 132 x 0.7 us), and use 192 KiB of its 227.
  */
 enum { PROCESSORS = 132, THREADS = 256, BLOCKS = 2, STAGES = 2, PACKS = 4, FEW = 2 };
 
-/* The packs of a thread in shared memory, which nobody else reads. */
+/* A thread's packs in shared memory, which no other thread reads. */
 template <int N, int P, class T> struct row_packs {
     T *held;
-    int step; /* of the elements of a pack of each thread */
+    int step; /* distance of packs: the elements of a pack of each thread */
 
     __device__ __forceinline__ T *at(int stage, int array, int p) const
     {
         return held + ((stage * 3 + array) * P + p) * step;
     }
-    /* Fetches a row from its element `j` on, packs `by` apart; whole: the last is there too. */
+    /* Fetches a row from its element `j` on, packs `by` apart; whole: the last pack exists. */
     template <class ARGS>
     __device__ __forceinline__ void fetch(const ARGS &a, int64_t j, int stage, int by,
                                           bool whole) const
@@ -62,7 +62,7 @@ template <int N, int P, class T> struct row_packs {
     }
 };
 
-/* Sums over a row's threads, known to all of them; room: of the block's warps. */
+/* Sums over a row's threads, returned to all of them; space: for the block's warps. */
 template <int SUMS>
 __device__ static __forceinline__ void row_sums(float (&sum)[SUMS],
                                                 float (*space)[THREADS / 32])
@@ -91,8 +91,8 @@ __device__ static __forceinline__ void row_sums(float (&sum)[SUMS],
 }
 
 /*
- * The values of an element: d = dy (plus + w), hat = (x - mean) rstd; shift = mean rstd,
- * which is nothing where SUMS is 1.  Then hat is x rstd, and sum[0] is left without that rstd.
+ * The values of an element: d = dy (plus + w), hat = (x - mean) rstd; shift = mean rstd, unused
+ * if SUMS is 1.  Then hat is x rstd, and sum[0] lacks the factor rstd.
  */
 template <int N, int P, int SUMS, class T, class W> struct back_row {
     row_packs<N, P, T> packs;
@@ -147,14 +147,14 @@ template <int N, int P, int SUMS, class T, class W> struct back_row {
 };
 
 /*
- * The block's rows' sums for dw and db (SUMS, c), into to: through shared memory, four to a
- * place, those of a row's threads side by side, so that no two of a quarter of a warp meet in a
- * bank:
+ * Stores the block's sums for dw and db (SUMS, c) to `to`: through shared memory, four floats
+ * to a place, those of a row's threads next to each other, so that no two in a quarter of a
+ * warp share a bank:
  *
  *     all (blockDim.y, SUMS, P, N / 4, blockDim.x)
  *
- * As columns lie in `to`, 8 of a thread one behind the other, each store took 8 turns: with 48
- * of a thread 3 us of the 24 that 16384 rows of 768 may take.
+ * In the order of `to`, with 8 consecutive columns of a thread, each store took 8 rounds: with
+ * 48 of a thread 3 us of the 24 that 16384 rows of 768 may take.
  */
 template <int N, int P, int SUMS, class R>
 __device__ static void leave_sums(const R &r, float4 *all, float *to, int c, bool whole)
@@ -193,14 +193,14 @@ __device__ static void leave_sums(const R &r, float4 *all, float *to, int c, boo
     }
 }
 
-/* SUMS 1: RMS and no db.  Rows are disjoint: dx of those to come does not change. */
+/* SUMS 1: RMS without db.  Rows are disjoint, so dx of later rows can be loaded ahead. */
 template <int N, int P, int SUMS, class T, class W>
 __global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a)
 {
     KERN_SHARED(T, held);
     __shared__ float space[2][SUMS][THREADS / 32];
     const int at = (int)threadIdx.x * N, step = (int)blockDim.x * N, c = (int)a.c;
-    const bool whole = at + (P - 1) * step < c; /* of a row's packs but the last all are */
+    const bool whole = at + (P - 1) * step < c; /* all packs but a row's last exist anyway */
     const int threads = (int)(blockDim.x * blockDim.y);
     const int stride = (int)(gridDim.x * blockDim.y);
     const float mean_of = 1.0f / (float)c;
@@ -223,7 +223,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a
             r.packs.fetch(a, (row + i * stride) * c + at, i, step, whole);
         kern_async_commit();
     }
-    /* All of a block go on together, and those of no row do nothing. */
+    /* All threads of a block iterate together; those without a row do nothing. */
     for (; row - threadIdx.y < a.n; row += stride, stage ^= 1) {
         const float shift = SUMS == 2 ? mean * rstd : 0, scale = rstd;
         float sum[SUMS] = {};
@@ -237,7 +237,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a
             for (int p = 0; p < P; p++)
                 if (p < P - 1 || whole)
                     r.add(sum, stage, p, scale, shift);
-        /* Two rooms in turn: a barrier lies between what is read here and written again. */
+        /* Two buffers in turn: a barrier lies between reading one and writing it again. */
         row_sums<SUMS>(sum, space[stage]);
         const float all = sum[0] * (SUMS == 1 ? scale : 1) * scale * mean_of;
         const float other = SUMS == 2 && a.mean ? sum[SUMS - 1] * scale * mean_of : 0;
@@ -256,7 +256,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a
                                whole);
 }
 
-/* Rows of any length at any address; the sums for dw and db lie in `part` all the time. */
+/* Rows of any length at any address; the sums for dw and db are kept in `part`. */
 template <class T, class W>
 __global__ __launch_bounds__(THREADS) void back_any_kernel(back_args<T, W> a)
 {
@@ -274,7 +274,7 @@ __global__ __launch_bounds__(THREADS) void back_any_kernel(back_args<T, W> a)
             g += d;
             gx += d * ((kern_float(x[j]) - mean) * rstd);
         }
-        __syncthreads(); /* the rooms may still be read for the row before */
+        __syncthreads(); /* the buffers may still be read for the previous row */
         gx = kern_block_sum(gx, space[0]) / (float)a.c;
         g = a.mean ? kern_block_sum(g, space[1]) / (float)a.c : 0;
         for (int64_t j = threadIdx.x; j < a.c; j += THREADS) {
@@ -293,8 +293,8 @@ __global__ __launch_bounds__(THREADS) void back_any_kernel(back_args<T, W> a)
 }
 
 /*
- * Packs of a thread, threads of a row, rows of a block.  FEW packs where these suffice: with
- * four, w and the sums fill a thread's registers.
+ * Packs of a thread, threads of a row, rows of a block.  FEW packs if these suffice: with four,
+ * w and the sums fill a thread's registers.
  */
 struct shape {
     int64_t each, threads, across;
@@ -307,7 +307,7 @@ static shape cuda_norm_backward_shape_of(enum dtype act, int64_t c)
     shape s = {kern_least(kern_ceil(packs, 32), most), 0, 1};
 
     s.threads = kern_ceil(kern_ceil(packs, s.each), 32) * 32;
-    s.each = kern_ceil(packs, s.threads); /* so that no pack but a thread's last is missing */
+    s.each = kern_ceil(packs, s.threads); /* so that only a thread's last pack may be missing */
     if (s.threads < THREADS)
         s.across = THREADS / s.threads;
     return s;

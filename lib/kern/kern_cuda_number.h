@@ -25,7 +25,7 @@ __device__ static __forceinline__ float kern_float(__half x)
     return __half2float(x);
 }
 
-/* x rounded to T, once, to the nearest, ties to even. */
+/* Rounds x to T, once, to nearest, ties to even. */
 template <class T> struct kern_to;
 template <> struct kern_to<float> {
     __device__ static __forceinline__ float of(float x)
@@ -47,11 +47,11 @@ template <> struct kern_to<__half> {
 };
 
 /*
- * exp and quotients: exact to a rounding or two where the result is an f32; where it will be a
- * bf16 the processor's own, off by 2 + 1.2 |x| in 2^-23 (CUDA C++ Programming Guide, "Intrinsic
- * Functions"), below a hundredth of bf16's last place wherever the result is not lost.  Those
- * are kern_launch.h's, 2 instructions each where __expf and __fdividef have 5: what bounds the
- * kernels of one exponential an element is instructions, 30 of a lane for 4 bytes.
+ * exp and quotients: exact up to one or two roundings if the result is f32.  For a bf16 result
+ * they use the GPU's instructions, off by 2 + 1.2 |x| in 2^-23 (CUDA C++ Programming Guide,
+ * "Intrinsic Functions"), less than a hundredth of bf16's last place unless the result is lost.
+ * These are kern_launch.h's, 2 instructions each where __expf and __fdividef have 5: kernels
+ * with one exponential an element are bound by instructions, 30 of a lane for 4 bytes.
  */
 template <class T> __device__ static __forceinline__ float kern_exp(float x)
 {

@@ -10,7 +10,7 @@ extern "C" {
 #include "kern/kern_cuda.h"
 }
 
-/* kern_cpu.c's factors, so that the steps of both differ by rounding alone. */
+/* kern_cpu.c's factors, so that both steps differ only by rounding. */
 struct adamw_factors {
     float scale, keep, beta1, rest1, beta2, rest2, rate, root, eps;
 };
@@ -73,7 +73,7 @@ extern "C" void kern_cuda_adamw(struct kern *k, float *w, float *m, float *v, co
     kern_cuda_check(k, "adamw");
 }
 
-/* Four blocks for each processor of an H100: a number of its own, so that no other GPU sums in
+/* Four blocks for each processor of an H100: a fixed number, so that no other GPU sums in
    another order. */
 enum { SUM_THREADS = 256, SUM_BLOCKS = 528, SUM_PACKS = 4 };
 

@@ -2,7 +2,7 @@
 #ifndef KERN_KERN_CUDA_PACK_H
 #define KERN_KERN_CUDA_PACK_H
 
-/* Moves, in .cu files, elements 16 bytes at a time. */
+/* Loads and stores, in .cu files, elements 16 bytes at a time. */
 #include <stdint.h>
 #include <string.h>
 
@@ -12,12 +12,12 @@ extern "C" {
 #include "kern/kern_cuda_number.h"
 #include "kern/kern_launch.h"
 
-/* N elements, loaded and stored in pieces of 16 bytes, or at once where they are fewer. */
+/* N elements, loaded and stored in pieces of 16 bytes, or as a whole if smaller. */
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) kern_pack {
     T at[N];
 };
 
-/* As many elements of T as 16 bytes hold. */
+/* Number of elements of T in 16 bytes. */
 template <class T> struct kern_full {
     static const int n = 16 / (int)sizeof(T);
 };
@@ -28,8 +28,8 @@ __device__ static __forceinline__ kern_pack<T, N> kern_load(const T *p)
     return *(const kern_pack<T, N> *)p;
 }
 
-/* To global memory; by name, since of elements that it has apart nvcc often makes a store each,
-   for it does not see that other stores about go elsewhere. */
+/* Stores to global memory explicitly: for elements computed separately nvcc often makes one
+   store each, as it cannot prove that other stores go elsewhere. */
 template <int N, class T>
 __device__ static __forceinline__ void kern_store(T *p, const kern_pack<T, N> &pack)
 {
@@ -47,8 +47,9 @@ __device__ static __forceinline__ void kern_store(T *p, const kern_pack<T, N> &p
 }
 
 /*
- * Element i of a pack, known when compiled.  Of two bf16 in a word the upper is a mask away: as
- * an element of 16 bits nvcc takes it out and shifts it back, two or three instructions.
+ * Element i of a pack; i is known at compile time.  The upper of two bf16 in a word is
+ * extracted by a mask: as a 16-bit element nvcc would extract it and shift it back, two or
+ * three instructions.
  */
 template <class T, int N>
 __device__ static __forceinline__ float kern_at(const kern_pack<T, N> &pack, int i)
@@ -79,7 +80,7 @@ __device__ static __forceinline__ kern_pack<T, N> kern_round_pack(const float (&
     return p;
 }
 
-/* NAME is the C++ type of `type` within the statement. */
+/* Runs the statement with NAME as the C++ type of `type`. */
 #define KERN_BY_TYPE(type, NAME, ...)                                                          \
     do {                                                                                       \
         if ((type) == DTYPE_BF16) {                                                            \
@@ -91,7 +92,7 @@ __device__ static __forceinline__ kern_pack<T, N> kern_round_pack(const float (&
         }                                                                                      \
     } while (0)
 
-/* The same for f16 too. */
+/* As KERN_BY_TYPE, for f16 too. */
 #define KERN_BY_FLOAT(type, NAME, ...)                                                         \
     do {                                                                                       \
         if ((type) == DTYPE_F16) {                                                             \
@@ -102,7 +103,7 @@ __device__ static __forceinline__ kern_pack<T, N> kern_round_pack(const float (&
         }                                                                                      \
     } while (0)
 
-/* Whether a pack of n elements of T may be loaded there. */
+/* Whether p is aligned for a pack of n elements. */
 template <class T> static inline int kern_fits(const T *p, int n)
 {
     return (uintptr_t)p % (n * sizeof(T) < 16 ? n * sizeof(T) : 16) == 0;

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prepares and runs products over cuBLASLt, which counts columns first: a row-major matrix is
- * the transpose of what it sees, so that it is asked for
+ * Prepares and runs products over cuBLASLt, which is column-major: it sees a row-major matrix
+ * as its transpose, so the request is
  *
  *     c^T (n,m) = op(b)^T (n,k) op(a)^T (k,m)       its A is our b, its B is our a
  *
  * with the ops unchanged: a matrix that is not transposed here is transposed twice there.  A
- * bias along n is then one number for each of its rows, as its epilogue has it.
+ * bias along n is then one number for each of its rows, as its epilogue expects.
  *
- * The algorithm is queried once for each alignment that a product meets, as pointers may be to
- * any column, and kept: the first that the heuristic names, the same in every run. (The fastest
- * of eight by trial was no faster: 0.2 % of a step of GPT-2 124M, none of Llama 1.1B, one
- * H200.)
+ * The algorithm is queried once for each alignment of a product's operands, as pointers may be
+ * to any column, and kept: the heuristic's first, the same in every run.  (The fastest of eight
+ * by trial was no faster: 0.2 % of a step of GPT-2 124M, none of Llama 1.1B, one H200.)
  *
- * Where a matrix's rows are no whole number of 16 bytes, cuBLASLt falls back to kernels that
- * load and store elements one by one, as with GPT-2's vocabulary of 50257.  Such a product is
- * two: of the whole packs, and of the few columns behind them.
+ * If a matrix's rows are no multiple of 16 bytes, cuBLASLt falls back to kernels that load and
+ * store elements one by one, as with GPT-2's vocabulary of 50257.  Such a product is split into
+ * two: the whole packs, and the few columns after them.
  */
 #include <assert.h>
 #include <cuda_runtime_api.h>
@@ -27,8 +26,8 @@
 #include "kern/kern_cuda_inside.h"
 
 enum {
-    ALIGN_MOST = 16, /* no load of an algorithm goes beyond it */
-    CHOICES = 16,    /* alignments that one product meets; more take turns */
+    ALIGN_MOST = 16, /* largest alignment that algorithms use */
+    CHOICES = 16,    /* alignments kept for a product; further ones replace these in turn */
     PACKS_LEAST = 32 /* shorter rows are not worth a product of their own */
 };
 
@@ -39,19 +38,19 @@ struct choice {
 
 struct cuda_product {
     struct kern_product_shape shape;
-    /* If split in two: the packs and what is behind them, where that begins; all else is then
-       unused. */
+    /* If split: the product of whole packs and that of the remainder, and the offsets of the
+       latter; other members are then unused. */
     struct cuda_product *packs, *rest;
     int64_t rest_a, rest_b, rest_c, rest_bias;
     int fused; /* the epilogue can add the bias */
     cublasLtMatmulDesc_t plain, biased;
-    cublasLtMatrixLayout_t a, b, c; /* cuBLASLt's */
+    cublasLtMatrixLayout_t a, b, c; /* in cuBLASLt's view */
     cublasLtMatmulPreference_t want;
     struct choice choice[CHOICES];
     int choices, turn;
 };
 
-struct call { /* one product's places, in cuBLASLt's order */
+struct call { /* addresses of one product, in cuBLASLt's order */
     const void *a, *b, *c, *bias;
     void *d;
 };
@@ -86,7 +85,7 @@ static cublasStatus_t cuda_product_describe(const struct kern_product_shape *s,
     return bad;
 }
 
-/* op(matrix) is (rows,cols) and row-major: cuBLASLt sees what is stored, turned over. */
+/* op(matrix) is (rows,cols) and row-major: cuBLASLt sees the stored matrix transposed. */
 static cublasStatus_t lay(cublasLtMatrixLayout_t *out, enum dtype type, char op, int64_t rows,
                           int64_t cols, int64_t ld)
 {
@@ -116,10 +115,10 @@ static cublasStatus_t cuda_product_prepare(struct kern *k, struct cuda_product *
     return bad;
 }
 
-/* ---- in packs of 16 bytes ---- */
+/* ---- splitting into packs of 16 bytes ---- */
 
 /*
- * Which of m, n, k is to be cut, and where: 0 where none is.  c's rows are along n; a's along
+ * Returns which of m, n, k to split, and where: NULL if none.  c's rows are along n; a's along
  * k, transposed along m; b's along n, transposed along k.
  */
 static int64_t *uneven(struct kern_product_shape *s, int64_t *at)
@@ -141,7 +140,7 @@ static int64_t *uneven(struct kern_product_shape *s, int64_t *at)
 static int cuda_product_make(struct kern *k, struct cuda_product **out,
                              const struct kern_product_shape *shape, struct err *err);
 
-/* 1: cut in two; 0: whole already. */
+/* 1: split in two; 0: no need. */
 static int make_two(struct kern *k, struct cuda_product *p, struct err *err)
 {
     struct kern_product_shape packs = p->shape, rest = p->shape;
@@ -227,7 +226,7 @@ void kern_cuda_product_free(struct kern *k, struct kern_product *product)
     mem_free(p);
 }
 
-/* ---- which algorithm ---- */
+/* ---- choice of the algorithm ---- */
 
 static cublasStatus_t cuda_product_query(struct kern *k, struct cuda_product *p,
                                          const struct call *at, struct choice *to)
@@ -261,7 +260,7 @@ static const cublasLtMatmulAlgo_t *algo_of(struct kern *k, struct cuda_product *
 
     for (int i = 0; i < 5; i++) {
         uintptr_t place = (uintptr_t)places[i], low = place & (~place + 1);
-        new.align[i] = low < ALIGN_MOST ? (uint32_t)low : ALIGN_MOST; /* of NULL 0 */
+        new.align[i] = low < ALIGN_MOST ? (uint32_t)low : ALIGN_MOST; /* 0 for NULL */
     }
     for (int i = 0; i < p->choices; i++)
         if (!memcmp(p->choice[i].align, new.align, sizeof new.align))
@@ -313,7 +312,8 @@ static const void *beyond(const void *p, int64_t elems, enum dtype type)
 void kern_cuda_product(struct kern *k, const struct kern_product *product, const void *a,
                        const void *b, const void *from, const void *bias, void *c)
 {
-    /* Prepared by kern_cuda_product_new, and one thread's at a time: what it learns is kept. */
+    /* Made by kern_cuda_product_new and used by one thread at a time, so choices may be stored
+       in it. */
     struct cuda_product *p = (struct cuda_product *)(uintptr_t)product;
     const struct kern_product_shape *s = &p->shape;
 
@@ -322,7 +322,8 @@ void kern_cuda_product(struct kern *k, const struct kern_product *product, const
         cuda_product_run(k, p, a, b, from, bias, c);
         return;
     }
-    int more = p->rest->shape.add && p->packs->shape.k < s->k; /* k is cut: a sum of two */
+    /* k is split: the result is the sum of both */
+    int more = p->rest->shape.add && p->packs->shape.k < s->k;
     kern_cuda_product(k, (struct kern_product *)p->packs, a, b, from, bias, c);
     kern_cuda_product(k, (struct kern_product *)p->rest, beyond(a, p->rest_a, s->type),
                       beyond(b, p->rest_b, s->type),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Applies rotary positions.  A thread has N elements of the first half of a head and their
- * partners in the second, in up to HEADS heads of a row, which rotation by the same angles;
- * where a part of a head turns, of its halves:
+ * partners in the second, in up to HEADS heads of a row, which rotate by the same angles; if
+ * only a part of a head rotates, the halves are that part's:
  *
  *     thread   group  of groups = ceil(heads / HEADS);  heads group, group + groups, ...
  *              column of half / N
@@ -14,12 +14,12 @@ extern "C" {
 #include "kern/kern_cuda.h"
 }
 
-/* BLOCKS on a processor at once: 128 KiB of heads are under way, within 64 registers. */
+/* BLOCKS on a processor at once: 128 KiB of heads are in flight, within 64 registers. */
 enum { THREADS = 256, HEADS = 4, BLOCKS = 4 };
 
 struct rotation {
     int64_t ld, rows, seq;
-    int heads, groups, half, head; /* elements of half of what turns, of a head */
+    int heads, groups, half, head; /* elements of half of the rotated part, of a head */
     float sign;
 };
 
@@ -40,8 +40,8 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void rope_kernel(T *x, const float
     x += row * s.ld + column;
     table += t * 2 * s.half + column;
     kern_pack<float, N> cosine = kern_load<N>(table), sine = kern_load<N>(table + s.half);
-    /* No branches here: all is under way at once.  Where there is no head the last is loaded.
-     */
+    /* No branches here, so that all loads overlap.  Beyond the last head the last is loaded
+     * again. */
 #pragma unroll
     for (int k = 0; k < HEADS; k++) {
         const T *head = x + (int64_t)min(group + k * s.groups, s.heads - 1) * s.head;

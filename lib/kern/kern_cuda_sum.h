@@ -2,10 +2,7 @@
 #ifndef KERN_KERN_CUDA_SUM_H
 #define KERN_KERN_CUDA_SUM_H
 
-/*
- * Sums, in .cu files, over the threads of a warp and of a block, in an order of their own that
- * never changes.
- */
+/* Sums, in .cu files, over the threads of a warp and of a block, in a fixed order. */
 #include <cuda_runtime.h>
 
 #define KERN_WARP 0xffffffffu
@@ -27,8 +24,8 @@ __device__ static __forceinline__ float kern_warp_max(float x)
 }
 
 /*
- * Sum over a block of whole warps, known to all threads; room: 32 elements of shared memory.
- * Another call with the same room needs a barrier between.
+ * Sum over a block of whole warps, returned to all threads; space: 32 elements of shared
+ * memory. Another call with the same space needs a barrier in between.
  */
 template <class T> __device__ static __forceinline__ T kern_block_sum(T x, T *space)
 {

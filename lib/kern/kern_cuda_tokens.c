@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Puts the tokens of a batch on a GPU, and with them the rows in the order of their tokens, so
- * that the backward of the embedding adds up each row of the table in one place and in one
- * order.
+ * Copies the tokens of a batch to a GPU, with the rows ordered by their tokens, so that the
+ * backward of the embedding sums each row of the table in one thread block and in one order.
  *
- *     id  3 1 3 0    row  3 1 0 2     run  0 1 2 4       in the room: id target row run
+ *     id  3 1 3 0    row  3 1 0 2     run  0 1 2 4       in the buffer: id target row run
  *
- * Sorted on the host, by counting, into pinned memory that the copy reads; the next batch is
- * written to other memory, so that the step does not wait for the copy.
+ * Sorted on the host, by counting, into pinned memory from which they are copied; the next
+ * batch is written to other memory, so that the step does not wait for the copy.
  */
 #include <assert.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 #include "kern/kern_cuda_inside.h"
 #include "kern/kern_kind.h"
 
-/* Memory to write to, no longer read; NULL, and the device has failed. */
+/* Returns memory that no copy reads any more; NULL: the device has failed. */
 static int32_t *cuda_tokens_stage_of(struct kern *k, struct kern_cuda_stage *s, int64_t bytes)
 {
     struct err err;
@@ -37,7 +36,7 @@ static int32_t *cuda_tokens_stage_of(struct kern *k, struct kern_cuda_stage *s, 
     return s->ints;
 }
 
-/* Returns how many runs there are. */
+/* Returns the number of runs. */
 static int64_t cuda_tokens_sort(struct kern_cuda *own, const int32_t *id, int32_t *row,
                                 int32_t *run, int64_t n, int64_t vocab)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Computes with vectors, element by element: sums, scales and changes of their type. */
+/* Elementwise operations on vectors: sums, scales and conversions of types. */
 #include "kern/kern_cuda_map.h"
 
 extern "C" {
@@ -87,8 +87,8 @@ extern "C" void kern_cuda_abs(struct kern *k, float *x, int64_t n)
 }
 
 /*
- * From F to T, rounded once; a double on its way to 16 bits goes through a float rounded to
- * odd, as base/dtype.c has it: no tie appears that was none.
+ * Converts F to T, rounded once; a double is converted to 16 bits through a float rounded to
+ * odd, as in base/dtype.c: no new ties can appear.
  */
 template <class T, class F> struct converter {
     __device__ static __forceinline__ T of(F x)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes and runs cuDNN's plans for the graphs of kern_cudnn_graph.c: which engine, and how much
- * workspace.  The heuristics' list is gone through from its head, and the first engine that
- * takes the shape and keeps the promise of equal bits is used.
+ * Makes and runs cuDNN's plans for the graphs of kern_cudnn_graph.c: chooses an engine and its
+ * workspace.  Goes through the heuristics' list from the start, and uses the first engine that
+ * supports the shape and promises equal bits.
  *
- *     workspace of the backward pass:  delta | dq's sums (atomic) | what the engine asks for
+ *     workspace of the backward pass:  delta | dq's sums (atomic) | the engine's
  */
 #include "kern/kern_cudnn.h"
 
@@ -19,19 +19,20 @@
 #include "kern/kern_cudnn_graph.h"
 
 enum { CONFIGS = 32, NOTES = 16, ALIGN = 256 };
-/* Before 9.15.1 backward engines mistake keys past a sequence that is no multiple of 128. */
+/* Before 9.15.1 backward engines are wrong for keys past a sequence that is no multiple of
+   128. */
 enum { VERSION_LEAST = 91002, VERSION_RAGGED = 91501, RAGGED = 128 };
 
 struct plan {
     struct graph graph;
     cudnnBackendDescriptor_t plan;
-    int64_t bytes; /* that the engine asks for */
+    int64_t bytes; /* workspace of the engine */
 };
 
 struct kern_cudnn {
     cudnnHandle_t handle;
     struct kern_heads heads;
-    struct plan forward, backward; /* backward.plan is NULL where not asked for */
+    struct plan forward, backward; /* backward.plan is NULL if not requested */
     float scale, minus, one;
     int64_t delta_bytes, sum_bytes;
     char text[512];
@@ -54,7 +55,7 @@ static void cudnn_say(struct kern_cudnn *p, const char *fmt, ...)
     va_end(list);
 }
 
-/* A list that an attribute holds, at most `most` long; -1 where it cannot be read. */
+/* Reads a list attribute, of at most `most` elements; -1 if that fails. */
 static int64_t cudnn_read_list(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
                                cudnnBackendAttributeType_t type, int64_t most, void *out)
 {
@@ -67,7 +68,7 @@ static int64_t cudnn_read_list(cudnnBackendDescriptor_t d, cudnnBackendAttribute
 
 struct engine {
     int64_t index;
-    int disordered; /* says that it sums in no fixed order */
+    int disordered; /* declares that it sums in no fixed order */
     int compiled;   /* at run time */
 };
 
@@ -93,7 +94,7 @@ static void engine_read(struct graph *g, cudnnBackendDescriptor_t config, struct
         out->compiled |= behaviour[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
 }
 
-/* A plan by that configuration, or NULL. */
+/* Makes a plan with that configuration, or NULL. */
 static cudnnBackendDescriptor_t try_config(struct kern_cudnn *p, struct graph *g,
                                            cudnnBackendDescriptor_t config, int64_t *bytes)
 {
@@ -109,7 +110,7 @@ static cudnnBackendDescriptor_t try_config(struct kern_cudnn *p, struct graph *g
     return plan;
 }
 
-/* The first of mode's list that will do; 0: none, and why in g->err. */
+/* Chooses the first usable one of mode's list; 0: none, with the reason in g->err. */
 static int cudnn_choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor_t ops,
                         cudnnBackendHeurMode_t mode, const char *pass)
 {
@@ -171,7 +172,8 @@ static int cudnn_plan_init(struct kern_cudnn *p, struct plan *out, const char *p
     }
     if (err->code == ERR_NONE)
         err_set(err, ERR_ABSENT, "cuDNN: no engine for this shape that gives equal bits");
-    /* Whatever an engine said of itself: none will do it, and another way must be taken. */
+    /* Whatever error the engines reported: none is usable, and the caller must use other
+       kernels. */
     err->code = ERR_ABSENT;
 fail:
     return err_prefix(err, "attention, %s: ", pass);
@@ -183,7 +185,7 @@ int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
     struct kern_cudnn *p;
     cudnnStatus_t status;
 
-    /* Checks what every engine needs, so that a refusal is in our words. */
+    /* Checks the requirements of all engines first, for a clear error message. */
     size_t version = cudnnGetVersion();
     if (version < VERSION_LEAST)
         return err_set(err, ERR_ABSENT, "cuDNN is %zu, expected %d or later", version,
@@ -249,7 +251,7 @@ const char *kern_cudnn_text(const struct kern_cudnn *p)
     return p->text;
 }
 
-/* Names of a graph's tensors and where they are. */
+/* Numbers of a graph's tensors and their addresses. */
 struct pack {
     int64_t name[GRAPH_NAMES];
     void *at[GRAPH_NAMES];
@@ -293,7 +295,7 @@ static const void *ahead(const void *p, int64_t elems)
     return (const char *)p + elems * 2;
 }
 
-/* Queries, keys and values, or their gradients, in packed rows; `name` is of the queries. */
+/* Adds queries, keys and values, or their gradients, in packed rows; `name` is the queries'. */
 static void put_packed(const struct kern_cudnn *p, struct pack *k, const void *qkv,
                        int64_t name)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Describes forward and backward of causal grouped-query attention as operation graphs of
- * cuDNN's backend interface (developer guide, "attention"; Dao 2023 for the algorithm behind
- * the engines).  Leaves the choice of engines, and running them, to kern_cudnn.c.
+ * cuDNN's backend interface (developer guide, "attention"; Dao 2023 for the engines'
+ * algorithm). Leaves the choice of engines, and running them, to kern_cudnn.c.
  *
  *     s = q k^T / sqrt(d), masked        p = exp(s - lse)    dv = p^T do
  *     lse = log of sum of exp(s)         delta = rows of (do * o), summed
  *     o = exp(s - lse) v                 ds = p * (do v^T - delta) / sqrt(d)
  *                                        dk = ds^T q         dq = ds k
  *
- * All tensors have four dimensions, (batch, heads, rows, columns).  One of queries, keys or
- * values is a view into the packed rows: head_dim apart from head to head, a row's length from
- * token to token.  The engines want k (and in the backward pass v) as transposed views.  With
- * fewer kv_heads than heads the products broadcast them, and dk and dv of all heads are reduced
- * to kv_heads.  Only what must be real is: the rest is virtual and lives in registers.
+ * All tensors have four dimensions, (batch, heads, rows, columns).  Queries, keys and values
+ * are views into the packed rows: head_dim apart from head to head, a row's length from token
+ * to token.  The engines want k (and in the backward pass v) as transposed views.  With fewer
+ * kv_heads than heads the products broadcast them, and dk and dv of all heads are reduced to
+ * kv_heads.  Only inputs and outputs are real tensors: the others are virtual and live in
+ * registers.
  */
 #include "kern/kern_cudnn_graph.h"
 
@@ -25,7 +26,7 @@ typedef cudnnBackendDescriptor_t desc;
 int graph_err(struct err *err, cudnnStatus_t status, const char *what)
 {
     char words[512] = "";
-    /* Statuses come in thousands: 3000 and on say that something is not supported. */
+    /* Status 3000 to 3999: not supported. */
     enum err_code code = status / 1000 == 3 ? ERR_ABSENT : ERR_DEVICE;
 
     cudnnGetLastErrorString(words, sizeof words);
@@ -98,7 +99,7 @@ static void cudnn_graph_add_op(struct graph *g, desc d, const char *what)
     g->op[g->n_ops++] = d;
 }
 
-/* Shapes and strides in elements; a stride of 0 is never asked for. */
+/* Shapes and strides in elements; strides of 0 are not used. */
 struct shape {
     int64_t dim[4], stride[4];
 };
@@ -109,7 +110,8 @@ static desc tensor(struct graph *g, int64_t name, enum kind kind, cudnnDataType_
                    struct shape shape)
 {
     desc d = graph_make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    int64_t align = type == CUDNN_DATA_BFLOAT16 ? 16 : 4; /* heads begin at 16 bytes */
+    /* heads begin at multiples of 16 bytes */
+    int64_t align = type == CUDNN_DATA_BFLOAT16 ? 16 : 4;
     unsigned char yes = 1;
 
     if (kind == REAL)
@@ -139,7 +141,7 @@ static desc scalar(struct graph *g, int64_t name)
     return tensor(g, name, SCALAR, CUDNN_DATA_FLOAT, one);
 }
 
-/* rows x columns a head, contiguous: what the graph itself makes. */
+/* rows x columns a head, contiguous: for tensors inside the graph. */
 static struct shape cudnn_graph_plain(const struct graph *g, int64_t rows, int64_t columns)
 {
     int64_t h = g->heads.heads, mat = rows * columns;
@@ -206,7 +208,7 @@ static void reshape(struct graph *g, desc x, desc y)
     cudnn_graph_add_op(g, op, "a reshape");
 }
 
-/* y = mode(x, b, t); b and t NULL where mode has none; axis for GEN_INDEX, else -1. */
+/* y = mode(x, b, t); b and t NULL if mode has fewer operands; axis for GEN_INDEX, else -1. */
 static void each(struct graph *g, cudnnPointwiseMode_t mode, desc x, desc b, desc t, desc y,
                  int64_t axis)
 {
@@ -243,7 +245,7 @@ static desc fresh(struct graph *g, cudnnPointwiseMode_t mode, desc x, desc b,
     return y;
 }
 
-/* Scores of keys behind their query's place become `minus`. */
+/* Replaces the scores of keys after their query's position by `minus`. */
 static desc causal(struct graph *g, desc s, struct shape square)
 {
     desc row = within(g, CUDNN_DATA_INT32, square),
@@ -305,7 +307,7 @@ static void key_gradient(struct graph *g, desc square, desc x, int64_t name, str
     reduce(g, CUDNN_REDUCE_TENSOR_ADD, all, y);
 }
 
-/* dq = ds k; k is a transposed view, which is turned back. */
+/* dq = ds k; k is a transposed view, which is transposed back. */
 static void query_gradient(struct graph *g, desc ds, desc k)
 {
     const struct kern_heads *h = &g->heads;
@@ -338,7 +340,7 @@ int graph_backward(struct graph *g)
 
     ds = fresh(g, CUDNN_POINTWISE_MUL, dout, o, cudnn_graph_plain(g, h->seq, h->head_dim));
     reduce(g, CUDNN_REDUCE_TENSOR_ADD, ds, sum);
-    /* By 1: where the engines look for the scale of dropout. */
+    /* Multiplies by 1: the engines expect the scale of dropout here. */
     each(g, CUDNN_POINTWISE_MUL, sum, scalar(g, GRAPH_ONE), NULL, delta, -1);
 
     cudnn_graph_product(g, q, k, s);

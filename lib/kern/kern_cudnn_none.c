@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stands for cuDNN in a build without it: there is nothing that could be run or freed. */
+/* Replaces cuDNN in a build without it: new fails, so the other functions are never called. */
 #include "kern/kern_cudnn.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes how much memory kernels need.  Independent of what they do: no library of theirs is
- * needed here.
+ * Computes how much memory kernels need.  Independent of their implementation: no library of
+ * theirs is needed here.
  */
 #include "kern/kern_kind.h"
 
 enum {
-    BLOCK = 64,         /* queries of the processor's attention at a time */
-    FLASH_ROWS = 128,   /* a sequence's queries are rounded up to: flash_padded */
-    NORM_BLOCKS = 264,  /* that sum dw and db: kern_cuda_norm_backward.cu */
-    BIAS_PIECES = 128,  /* of rows: kern_cuda_bias.cu */
+    BLOCK = 64,         /* queries that the CPU's attention processes at a time */
+    FLASH_ROWS = 128,   /* a sequence's queries are rounded up to this: flash_padded */
+    NORM_BLOCKS = 264,  /* blocks that sum dw and db: kern_cuda_norm_backward.cu */
+    BIAS_PIECES = 128,  /* pieces of rows: kern_cuda_bias.cu */
     SUMSQ_BLOCKS = 528, /* kern_cuda_optim.cu */
-    LOSS_BYTES = 16     /* of a row of logits: kern_cuda_loss.cu */
+    LOSS_BYTES = 16     /* per row of logits: kern_cuda_loss.cu */
 };
 
 enum dtype kern_kind_act(enum device_kind kind, enum dtype compute)
@@ -24,7 +24,7 @@ enum dtype kern_kind_weight(enum device_kind kind, enum dtype compute, enum dtyp
     return kind != DEVICE_CPU && there == compute ? there : DTYPE_F32;
 }
 
-/* For each token id, target, row, and a place where its run may begin; and where runs end. */
+/* For each token id, target, row, and a possible start of its run; and the end of the runs. */
 int64_t kern_kind_tokens_bytes(const struct kern *k, int64_t n)
 {
     return k->kind == DEVICE_CPU ? 0 : (4 * n + 1) * (int64_t)sizeof(int32_t);
@@ -40,7 +40,7 @@ int kern_kind_flash(enum dtype act, const struct kern_heads *s)
     return act == DTYPE_BF16 && (s->head_dim == 64 || s->head_dim == 128);
 }
 
-/* A query's lse and dot(dO, O), side by side. */
+/* Pairs of a query's lse and dot(dO, O). */
 int64_t kern_kind_flash_bytes(const struct kern_heads *s)
 {
     int64_t rows = (s->seq + FLASH_ROWS - 1) / FLASH_ROWS * FLASH_ROWS;

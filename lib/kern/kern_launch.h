@@ -5,9 +5,8 @@
 #include <cuda_runtime.h>
 
 /*
- * Starts a kernel and names the shared memory that it is started with: the words of CUDA that
- * are not C++; and instructions that have no name in CUDA. tests/emulate/kern/kern_launch.h has
- * their twins.
+ * Launches a kernel and declares its shared memory, which needs syntax of CUDA that is not C++;
+ * and instructions without a name in CUDA.  tests/emulate/kern/kern_launch.h has their twins.
  *
  * kernel: a function, a template-id without commas, or a pointer to one.
  */
@@ -19,12 +18,12 @@
     extern __shared__ __align__(128) unsigned char kern_shared_bytes[];                        \
     type *const name = (type *)kern_shared_bytes
 
-/* Before a launch with more than 48 KiB of it: so many may be asked for. */
+/* Before a launch with more than 48 KiB of shared memory: allows that size. */
 #define KERN_SHARED_MOST(kernel, bytes)                                                        \
     ((void)cudaFuncSetAttribute((const void *)(kernel),                                        \
                                 cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)))
 
-/* To global memory, aligned, in one piece. */
+/* Stores 16 bytes to global memory, aligned, at once. */
 __device__ static __forceinline__ void kern_store_16(uint4 *p, uint4 x)
 {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(
@@ -34,8 +33,8 @@ __device__ static __forceinline__ void kern_store_16(uint4 *p, uint4 x)
 }
 
 /*
- * 2^x to 2 ulp and 1 / x to 1 ulp in one instruction, results below 2^-126 are 0: exp2f and
- * __fdividef without -ftz spend three and more on those (PTX ISA, "ex2", "rcp").
+ * 2^x to 2 ulp and 1 / x to 1 ulp in one instruction; results below 2^-126 are 0.  exp2f and
+ * __fdividef without -ftz spend three and more instructions on those (PTX ISA, "ex2", "rcp").
  */
 __device__ static __forceinline__ float kern_exp2(float x)
 {

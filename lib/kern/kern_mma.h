@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * Multiplies matrices of bf16 in a warp, sm_80 and later; all 32 lanes come.  PTX ISA, "Matrix
- * multiply-accumulate operation using mma instruction", "ldmatrix", "cp.async".
+ * Multiplies matrices of bf16 in a warp, sm_80 and later; all 32 lanes must take part.  PTX
+ * ISA, "Matrix multiply-accumulate operation using mma instruction", "ldmatrix", "cp.async".
  * tests/emulate/kern/kern_mma.h has the twins.
  *
  * Lane l = 4 g + t holds, two elements to a word, the lower one first:
@@ -28,9 +28,9 @@ __device__ static __forceinline__ void kern_mma_bf16(float c[4], const uint32_t 
 }
 
 /*
- * Four matrices of 8 x 8 from shared memory: lane l names row l % 8 of matrix l / 8, 16 bytes,
- * aligned, and gets of matrix i in r[i] row g, columns 2t, 2t+1; trans: rows 2t, 2t+1,
- * column g.
+ * Loads four matrices of 8 x 8 from shared memory: lane l passes the address of row l % 8 of
+ * matrix l / 8, 16 bytes, aligned, and receives in r[i] row g, columns 2t, 2t+1 of matrix i;
+ * trans: rows 2t, 2t+1, column g.
  */
 __device__ static __forceinline__ void kern_ldmatrix(uint32_t r[4], const void *row)
 {
@@ -53,10 +53,10 @@ __device__ static __forceinline__ void kern_ldmatrix_trans(uint32_t r[4], const 
 }
 
 /*
- * 16 bytes from global to shared memory, both aligned, without passing through registers; only
- * the first `given` (0 .. 16) are read, the rest becomes zero.  They are there for the thread
- * that asked after a wait that leaves at most GROUPS of the commits since under way; for others
- * after a barrier more.
+ * Copies 16 bytes from global to shared memory, both aligned, without registers; reads only the
+ * first `given` (0 .. 16), and writes zeros for the rest.  The data is visible to the issuing
+ * thread after a wait that leaves at most GROUPS of the later commits pending; to other threads
+ * after a further barrier.
  */
 __device__ static __forceinline__ void kern_async_16(void *shared, const void *global,
                                                      int given = 16)

@@ -7,8 +7,8 @@
 #include "kern/kern_product.h"
 
 /*
- * Wraps what the two interfaces of oneDNN do differently: kern_onednn2.c is for versions 2.x,
- * where descriptors are structures, kern_onednn3.c for 3.x, where they are handles.  The
+ * Wraps the differences between the two interfaces of oneDNN: kern_onednn2.c is for versions
+ * 2.x, where descriptors are structures, kern_onednn3.c for 3.x, where they are handles.  The
  * Makefile builds the one that fits the installed headers.
  *
  * Describes the matmul primitive of a shape on an engine.  Returns oneDNN's status; the caller
@@ -17,7 +17,7 @@
 dnnl_status_t kern_onednn_matmul(dnnl_primitive_desc_t *out,
                                  const struct kern_product_shape *shape, dnnl_engine_t engine,
                                  dnnl_primitive_attr_t attr);
-/* Adds the product to what c holds already. */
+/* Adds the product to the contents of c. */
 dnnl_status_t kern_onednn_append_sum(dnnl_post_ops_t ops);
 
 #endif

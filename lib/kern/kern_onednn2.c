@@ -2,7 +2,7 @@
 /* Makes the matmul primitive in the interface of oneDNN 2.x. */
 #include "kern/kern_onednn.h"
 
-/* (rows, columns), or a matrix stored as (columns, rows) where op is 'T'. */
+/* Describes (rows, columns), or a matrix stored as (columns, rows) if op is 'T'. */
 static dnnl_status_t onednn2_matrix(dnnl_memory_desc_t *out, dnnl_data_type_t type, char op,
                                     int64_t rows, int64_t columns, int64_t ld)
 {

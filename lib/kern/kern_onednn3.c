@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* (rows, columns), or a matrix stored as (columns, rows) where op is 'T'. */
+/* Describes (rows, columns), or a matrix stored as (columns, rows) if op is 'T'. */
 static dnnl_status_t onednn3_matrix(dnnl_memory_desc_t *out, dnnl_data_type_t type, char op,
                                     int64_t rows, int64_t columns, int64_t ld)
 {
@@ -16,7 +16,8 @@ static dnnl_status_t onednn3_matrix(dnnl_memory_desc_t *out, dnnl_data_type_t ty
 
 /*
  * The first implementation that oneDNN 3.7 offers for bf16 ("brg") reads and writes a vector
- * whose elements lie apart as if they did not: a column of c, or a row of a transposed a.
+ * with distance between its elements as if it were contiguous: a column of c, or a row of a
+ * transposed a.
  */
 static int is_strided_vector(const struct kern_product_shape *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prepares and runs products over oneDNN: its matmul primitive, whose making takes milliseconds
- * and its run none, or its sgemm.
+ * Prepares and runs products over oneDNN: its matmul primitive, which takes milliseconds to
+ * make and nothing to start, or its sgemm.
  */
 #include "kern/kern_product.h"
 
@@ -56,7 +56,7 @@ static int product_prepare(struct kern_product *p)
 
 /*
  * f32, GFLOP/s of one core on the shapes of llama-10m (Zen 5), primitive against sgemm: 'N' 'T'
- * 216 against 195 with 256 rows, the same with 1024; else 211 against 210 and, where rows lie a
+ * 216 against 195 with 256 rows, equal with 1024; other ops 211 against 210 and, if rows lie a
  * multiple of 1 KiB apart, as low as 161 against 199.
  */
 static int by_primitive(const struct kern_product_shape *s)
@@ -71,7 +71,8 @@ int kern_product_new(struct kern_product **out, const struct kern_product_shape 
 
     assert(shape->type == DTYPE_F32 || shape->type == DTYPE_BF16);
     assert(shape->out_type == DTYPE_F32);
-    kern_thread_init(); /* the primitive is made for as many threads as its maker has */
+    /* the primitive is made for the number of threads of the calling thread */
+    kern_thread_init();
     p->shape = *shape;
     if (by_primitive(shape) && product_prepare(p)) {
         kern_product_free(p);
@@ -106,7 +107,7 @@ static void by_primitive_run(const struct kern_product *p, const void *a, const 
 {
     dnnl_exec_arg_t args[] = {
         {DNNL_ARG_SRC, p->a}, {DNNL_ARG_WEIGHTS, p->b}, {DNNL_ARG_DST, p->c}};
-    /* oneDNN's handles are not const; a and b are only read. */
+    /* oneDNN's handles are not const, but a and b are only read. */
     int bad = dnnl_memory_set_data_handle(p->a, (void *)(uintptr_t)a) ||
               dnnl_memory_set_data_handle(p->b, (void *)(uintptr_t)b) ||
               dnnl_memory_set_data_handle(p->c, c) ||

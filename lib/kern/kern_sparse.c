@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes products with a sparse matrix.  A tile is (columns, TILE): a column's rows lie one
- * after the other.
+ * Computes products with a sparse matrix.  A tile is (columns, TILE): a column's rows are
+ * contiguous.
  *
- *     y tile    of a block of outputs stays in registers over its places: each reads one column
+ *     y tile    a block of outputs stays in registers over its places: each reads one column
  *     dx tile   the block's dy stays in registers: each place adds to one column
  *     dw        the block's sums, 16 to a value, over all tiles; then the lanes of each
  */
@@ -37,7 +37,7 @@ int64_t kern_sparse_space(int64_t rows, int64_t in, int64_t out)
     return tiles_of(rows) * TILE * (in + sparse_rounded(out)) + 4 * LANES * in;
 }
 
-/* Lanes of two vectors by a stage of a transposition: those with bit `s` change places. */
+/* One stage of a transposition: swaps the lanes with bit `s` of two vectors. */
 #define EACH(F, s)                                                                             \
     {                                                                                          \
         F(s, 0), F(s, 1), F(s, 2), F(s, 3), F(s, 4), F(s, 5), F(s, 6), F(s, 7), F(s, 8),       \
@@ -58,7 +58,7 @@ int64_t kern_sparse_space(int64_t rows, int64_t in, int64_t out)
 KERN_INLINE void transpose_lanes(kern_lanes v[LANES]){STAGE(v, 8) STAGE(v, 4) STAGE(v, 2)
                                                           STAGE(v, 1)}
 
-/* Columns [c, columns) of a tile, element by element. */
+/* Transposes columns [c, columns) of a tile, element by element. */
 KERN_INLINE void transpose_rest(float *to, const float *x, int64_t ld, int64_t rows, int64_t c,
                                 int64_t columns)
 {
@@ -67,7 +67,7 @@ KERN_INLINE void transpose_rest(float *to, const float *x, int64_t ld, int64_t r
             to[c * TILE + r] = r < rows ? x[r * ld + c] : 0;
 }
 
-/* The tiles of x (rows, columns), `all` columns wide; what is over is 0. */
+/* Writes the tiles of x (rows, columns), `all` columns wide; the rest is 0. */
 KERN_CLONES
 static void transpose(float *to, const float *x, int64_t ld, int64_t rows, int64_t columns,
                       int64_t all)
@@ -179,7 +179,7 @@ static void dw_of(const struct kern_sparse *w, const float *dy, const float *x, 
             dw_block(w, o, dy, x, tiles, dvalue, sums, 1);
 }
 
-/* Columns of a tile back into rows, + from + bias. */
+/* Transposes columns of a tile back into rows, + from + bias. */
 KERN_CLONES
 static void transpose_back(const float *tile, int64_t rows, int64_t columns, const float *from,
                            const float *bias, float *to, int64_t ld)

@@ -8,7 +8,7 @@
 /* Inlined into every clone of a KERN_CLONES function. */
 #define KERN_INLINE static inline __attribute__((always_inline))
 
-/* 16 floats at any address: sums are taken in these lanes, on every processor alike. */
+/* 16 floats at any address: sums use these lanes, on every CPU alike. */
 typedef float kern_lanes __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t kern_masks __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -42,7 +42,7 @@ KERN_INLINE float kern_dot(const float *x, const float *y, int64_t n)
     return sum;
 }
 
-/* A NaN may be passed over: what is computed from it afterwards will show it. */
+/* May ignore a NaN: later computation with that element shows it. */
 KERN_INLINE float kern_max(const float *x, int64_t n)
 {
     kern_lanes m = {0};

@@ -6,37 +6,39 @@
 #include <stdint.h>
 
 /*
- * Multiplies matrices of bf16 in shared memory by four warps together, sm_90a alone: PTX ISA,
- * "Asynchronous warpgroup level matrix multiply-accumulate instructions".  All 128 threads
- * come. tests/emulate/kern/kern_wgmma.h has the twins.
+ * Multiplies matrices of bf16 in shared memory by four warps together, sm_90a only: PTX ISA,
+ * "Asynchronous warpgroup level matrix multiply-accumulate instructions".  All 128 threads must
+ * take part.  tests/emulate/kern/kern_wgmma.h has the twins.
  *
  * A panel is rows of 64 elements, 128 bytes, whose sixteen-byte pieces are swizzled: piece p of
  * row r lies at p ^ r % 8; it begins at a multiple of 1024 bytes (kern_wgmma_align).
- * Accumulators c[n / 8][4] and the operand a in registers are those of kern_mma.h, warp w
- * having rows 16 w .. 16 w + 15 of the 64.
+ * Accumulators c[n / 8][4] and the operand a in registers are those of kern_mma.h; warp w has
+ * rows 16 w .. 16 w + 15 of the 64.
  *
- * Products run on by themselves: fence before the first that uses values written to registers,
- * commit behind the last, and neither c nor a is to be touched before a wait.
+ * Products are asynchronous: fence before the first that uses values written to registers,
+ * commit after the last, and do not touch c or a before a wait.
  */
 __device__ static __forceinline__ unsigned kern_wgmma_at(const void *shared)
 {
     return (unsigned)__cvta_generic_to_shared(shared);
 }
 
-/* Bytes up to the next place where a panel may begin. */
+/* Bytes up to the next address where a panel may begin. */
 __device__ static __forceinline__ unsigned kern_wgmma_align(const void *shared)
 {
     return -kern_wgmma_at(shared) & 1023u;
 }
 
-/* A panel with a row for each row of a, or for each column of b: 16 columns from `at` on. */
+/* Descriptor of a panel with a row for each row of a, or for each column of b: 16 columns from
+   `at` on. */
 __device__ static __forceinline__ uint64_t kern_wgmma_rows(const void *at)
 {
     return (kern_wgmma_at(at) & 0x3ffffu) >> 4 | (uint64_t)1 << 16 |
            (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
-/* Panels that hold b itself, 16 rows from `at` on, 64 columns in each; `apart` in bytes. */
+/* Descriptor of panels that hold b itself, 16 rows from `at` on, 64 columns in each, `apart`
+   bytes apart. */
 __device__ static __forceinline__ uint64_t kern_wgmma_columns(const void *at, int apart)
 {
     return (kern_wgmma_at(at) & 0x3ffffu) >> 4 | (uint64_t)(apart >> 4) << 16 |
@@ -58,14 +60,14 @@ template <int GROUPS> __device__ static __forceinline__ void kern_wgmma_wait(voi
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(GROUPS) : "memory");
 }
 
-/* Values that threads have put into shared memory are seen by products after the next
+/* Makes values that threads have put into shared memory visible to products after the next
    barrier. */
 __device__ static __forceinline__ void kern_wgmma_publish(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* Nothing that reads or writes these registers is moved across this; they are kept up to it. */
+/* Keeps the compiler from moving accesses to these registers across this point. */
 template <int NT> __device__ static __forceinline__ void kern_wgmma_hold(float (&c)[NT][4])
 {
 #pragma unroll
