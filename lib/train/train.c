@@ -2,7 +2,7 @@
 /*
  * Carries a run from its plan to its last checkpoint.  Rank 0 reads the small files and sends
  * their text to the others, so that all ranks use the same text; every error before the first
- * step is one that all ranks know.
+ * step is agreed by all ranks.
  */
 #include "train/train_inside.h"
 
@@ -20,7 +20,7 @@
 
 enum { SMALL_FILE = 16 << 20 };
 
-/* A text that ends where its file does: what stands behind a zero byte would not be read. */
+/* Reads a text file; rejects zero bytes, after which the text would not be read. */
 static int train_read_whole(const char *path, char **text, struct err *err)
 {
     int64_t bytes = 0;
@@ -34,7 +34,7 @@ static int train_read_whole(const char *path, char **text, struct err *err)
     return err_set(err, ERR_INPUT, "'%s' has zero bytes, expected text", path);
 }
 
-/* Rank 0's text of a file, on every rank. */
+/* Distributes rank 0's text of a file to every rank. */
 static int share_file(struct world *w, const char *path, char **text, struct err *err)
 {
     int rc = w->rank == 0 ? train_read_whole(path, text, err) : 0;
@@ -43,8 +43,9 @@ static int share_file(struct world *w, const char *path, char **text, struct err
 }
 
 /*
- * The settings of the run that is resumed, or NULL; owned by the caller.  They are next to
- * its checkpoint; or, where that is about to come to where `latest` and its name are, there.
+ * Path of the settings of the resumed run, or NULL; owned by the caller.  They are next to the
+ * checkpoint that its path leads to; or next to that path, if `latest` leads to a checkpoint
+ * that has not been renamed yet.
  */
 static char *own_settings(const struct train_run *run)
 {
@@ -68,8 +69,7 @@ static char *own_settings(const struct train_run *run)
     return NULL;
 }
 
-/* The plan's algorithm, another, or (auto) a table of them: a plan has no rates to choose by.
- */
+/* Uses the plan's algorithm, another, or (auto) a table: a plan has no rates to choose by. */
 static int train_parse_algo(struct train *t, const char *tuning, struct err *err)
 {
     const struct train_run *run = t->run;
@@ -171,14 +171,14 @@ static void train_read_batch(void *arg, int micro, int32_t *tokens, int32_t *tar
 
     if (micro > 0 && micro % plan_layered(&p->settings) == 0)
         train_easy_micro_step(t, micro - 1);
-    /* A read error is reported in the exchange, in which all take part: until then any tokens
-       do. */
+    /* A read error is reported in the exchange, in which all ranks must take part: until then
+       use any tokens. */
     if ((t->flags & TRAIN_FAILED) ||
         data_batch(&t->data, step + first, count, tokens, targets, t->begins, &t->failure)) {
         t->flags |= TRAIN_FAILED;
         count = 0;
     }
-    /* In sequences that the step does not have, no target counts. */
+    /* Targets of sequences that the step does not have do not count. */
     size_t had = (size_t)count * (size_t)p->seq;
     size_t bytes = ((size_t)p->micro_batch * (size_t)p->seq - had) * sizeof *tokens;
     memset(tokens + had, 0, bytes);
@@ -187,7 +187,7 @@ static void train_read_batch(void *arg, int micro, int32_t *tokens, int32_t *tar
         memset(t->begins + had, 0, bytes);
     if (micro < p->accum - 1)
         return;
-    /* The exchange is near.  A file in the folder, a signal to this rank, or a log that cannot
+    /* The exchange is next.  A file in the folder, a signal to this rank, or a log that cannot
        be written asks to stop. */
     int stop = (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0) ||
                t->unlogged.code != ERR_NONE;
@@ -196,7 +196,7 @@ static void train_read_batch(void *arg, int micro, int32_t *tokens, int32_t *tar
                 (t->save && access(t->save, F_OK) == 0 ? TRAIN_SAVE : 0);
 }
 
-/* A rank that could not do its part has said so: all end with its error. */
+/* If a rank has set TRAIN_FAILED, all ranks end with its error. */
 static int agree_failure(struct train *t, struct err *err)
 {
     int failed = t->flags & TRAIN_FAILED;
@@ -206,7 +206,7 @@ static int agree_failure(struct train *t, struct err *err)
     return world_agree(t->world, failed ? -1 : 0, err);
 }
 
-/* The same on every rank: all saw the norm. */
+/* Same outcome on every rank: all know the norm. */
 static int watch_skipped(struct train *t, int skipped, struct err *err)
 {
     t->skipped = skipped ? t->skipped + 1 : 0;
@@ -218,7 +218,7 @@ static int watch_skipped(struct train *t, int skipped, struct err *err)
                    t->step - t->skipped + 1, t->skipped);
 }
 
-/* A gradient that is not finite says nothing of importance. */
+/* A gradient that is not finite is no measure of importance. */
 static void change_unit(void *arg, int unit, float *params, float *exp_avg, float *exp_avg_sq,
                         const float *gradient)
 {
@@ -237,8 +237,8 @@ static void change_unit(void *arg, int unit, float *params, float *exp_avg, floa
 }
 
 /*
- * Changes a sparse model's masks for the next step.  At the end of a step, before its
- * checkpoint, for its gradient counts: a run that is resumed has it no more.
+ * Changes a sparse model's masks for the next step.  Runs at the end of a step, before its
+ * checkpoint, as it uses the step's gradient, which a resumed run does not have.
  */
 static int change_masks(struct train *t, struct err *err)
 {
@@ -251,8 +251,8 @@ static int change_masks(struct train *t, struct err *err)
 }
 
 /*
- * Between a step's exchange and the next one's the ranks do not speak: the new parameters are
- * on their way then, and a word would wait behind them.
+ * Between a step's exchange and the next one's the ranks exchange no other message: it would
+ * queue after the new parameters, which are being sent.
  */
 static int run_step(struct train *t, int *stopped, struct err *err)
 {
@@ -278,7 +278,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         return agree_failure(t, err);
     if ((t->against && engine_against_end(t->against, train_read_batch, t, &o, &report, err)) ||
         (t->run->exact && engine_hash(t->engine, &t->hash, err))) {
-        /* A read error of the second engine becomes another's: all ranks are here. */
+        /* A read error of the second engine must be agreed: all ranks are here. */
         t->differs = err->code == ERR_MISMATCH && agree_failure(t, err) == 0;
         return -1;
     }
@@ -320,13 +320,13 @@ static int train_run_steps(struct train *t, int *stopped, struct err *err)
     *stopped = *stopped && t->step < last;
     if (agree_failure(t, err) || train_save_finish(t, err))
         return -1;
-    /* Only now: what was trained is saved. */
+    /* Only now, after the trained states are saved. */
     if (t->unlogged.code != ERR_NONE)
         *err = t->unlogged;
     return world_agree(t->world, t->unlogged.code != ERR_NONE ? -1 : 0, err);
 }
 
-/* Rank 0's part: 0, or what went wrong there, on every rank. */
+/* Runs a part on rank 0; its result is returned on every rank. */
 static int rank_0(struct train *t, int (*part)(struct train *t, struct err *err),
                   struct err *err)
 {
@@ -356,8 +356,8 @@ static void release_run(struct train *t, struct err *why)
 }
 
 /*
- * Whether two ranks are on the hosts where the plan has them.  Where its groups end above
- * level 0 hosts are together in one, and where two groups name the same host they are on it.
+ * Whether two ranks are placed as planned.  If the plan's groups end above level 0, hosts of a
+ * group belong together; if two of its groups name the same host, they are on it.
  */
 static int is_as_planned(const struct train *t, int q, int r)
 {
@@ -370,7 +370,7 @@ static int is_as_planned(const struct train *t, int q, int r)
     return host_of[q] != host_of[r] || (host[0] && !strcmp(host, p->host[group_of[r]]));
 }
 
-/* A plan for ranks placed otherwise is right and slow: what should stay inside goes across. */
+/* A plan for other placements is correct but slow: intra-group traffic crosses groups. */
 static void warn_of_groups(const struct train *t)
 {
     const struct world *w = t->world;
@@ -423,13 +423,13 @@ static int open_engines(struct train *t, struct err *err)
         return -1;
     if (!t->run->against)
         return 0;
-    o.meter = NULL; /* its calls would have the numbers of the first one's */
+    o.meter = NULL; /* its calls would have the first engine's numbers */
     if (engine_open(&t->second, t->world, &t->second_plan, &o, err))
         return -1;
     return engine_against_open(&t->against, t->engine, t->second, err);
 }
 
-/* Every element is where the letters say, and its copies are equal: one rank has no others. */
+/* Checks that every element is placed as its letter requires, and that copies are equal. */
 static int audit_engines(struct train *t, struct err *err)
 {
     if (engine_audit(t->engine, err) || (t->second && engine_audit(t->second, err)))
@@ -439,7 +439,7 @@ static int audit_engines(struct train *t, struct err *err)
     return engine_hash(t->engine, &t->hash, err);
 }
 
-/* All that can be known of a run without beginning it. */
+/* Checks a run as far as possible without beginning it. */
 static int open_run(struct train *t, struct err *err)
 {
     int dry = t->run->dry;
@@ -451,7 +451,7 @@ static int open_run(struct train *t, struct err *err)
         train_save_open(t, err))
         return -1;
     warn_of_groups(t);
-    /* Published configs ask for dropout that their trainers set aside, too. */
+    /* Published configs request dropout even if their trainers ignored it. */
     if (t->plan.model.dropout > 0)
         train_print(t, "the model's config asks for dropout of %g: none is applied",
                     t->plan.model.dropout);
@@ -474,7 +474,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
                       .path_s = NAN};
     int stopped = 0, rc = -1;
 
-    world->slow++; /* but for the steps it is files */
+    world->slow++; /* files take longer than steps */
     if (open_run(&t, err))
         goto done;
     if (run->dry) {
@@ -508,8 +508,8 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
 done:
     world->slow--;
     train_progress_clear(&t);
-    /* With a peer gone what is in flight never ends: the caller aborts, nothing is waited for.
-     */
+    /* With a lost peer, transfers in progress never end: the caller aborts, and nothing is
+     * released. */
     if (rc >= 0 || err->code != ERR_PEER)
         release_run(&t, rc < 0 || rc == 1 ? err : NULL);
     return rc;

@@ -17,23 +17,26 @@
  *   DIR/log.jsonl                  one object a step
  *   DIR/step-00000100/             a checkpoint (paro-checkpoint(5))
  *   DIR/latest -> step-00000100    the newest complete one
- *   .DIR.paro-tmp/                 next to it, with force: this run, until it has a checkpoint
- *   DIR/log.failed.jsonl           the log of the last one that ended before it had
- *   DIR/.step-N.old.paro-tmp/      what could not be removed; the next run tries again
+ *   .DIR.paro-tmp/                 next to DIR, with force: the new run before its first
+ *                                  checkpoint
+ *   DIR/log.failed.jsonl           log of the last run that ended before its first checkpoint
+ *   DIR/.step-N.old.paro-tmp/      a rest that could not be removed; the next run tries again
  *   DIR/.lock                      held while a run writes here
- *   DIR/trace-00000007.json, .svg  a step that was traced, if one was asked for
- *   DIR/STOP                       made by somebody who wants the run to stop in good order;
- *                                  removed when it has
- *   DIR/SAVE                       by somebody who wants a checkpoint now; removed when begun
+ *   DIR/trace-00000007.json, .svg  a step that was traced, if one was requested
+ *   DIR/STOP                       created by a user: asks the run to checkpoint and stop;
+ *                                  removed
+ *                                  when it has
+ *   DIR/SAVE                       created by a user: asks for a checkpoint now; removed when
+ *                                  begun
  *
- * A run that is resumed takes its settings from settings.yaml before the file and the
- * options of the command.
+ * The settings of a resumed run are read from settings.yaml; the file and options of the
+ * command override them.
  */
 
 /*
- * The settings, once: key, option, kind (F a number, I a whole one, N one of steps, S a
- * schedule, D a word of --documents), default, least, most, meaning.  They are the keys of the
- * YAML file and the long options of the command.
+ * The settings, listed once: key, option, kind (F a number, I a whole one, N a number of steps,
+ * S a schedule, D a word of --documents), default, least, most, meaning.  They are the keys of
+ * the YAML file and the long options of the command.
  */
 #define TRAIN_SETTINGS(X)                                                                      \
     X(steps, "steps", N, "100", 1, 1e12,                                                       \
@@ -91,7 +94,8 @@ enum {
         TRAIN_SETTINGS_COUNT
 };
 
-/* By name, or in order; schedule is an enum train_schedule, documents a train_documents. */
+/* By name, or in order; schedule is an enum train_schedule, documents an enum
+   train_documents. */
 struct train_settings {
     union {
         struct {
@@ -103,90 +107,93 @@ struct train_settings {
     };
 };
 
-/* A YAML file's name and its text, which rank 0 alone need have read; text NULL: none. */
+/* A YAML file's name and text, which only rank 0 needs to have read; text NULL: no file. */
 struct train_text {
     const char *name;
     const char *text;
 };
 
 /*
- * The defaults, then the files in order, then given[i], the text of setting i from the command
- * line, or NULL.  A min_lr that nobody sets is no more than lr.
+ * Takes the defaults, then the files in order, then given[i], the text of setting i from the
+ * command line, or NULL.  A min_lr that is not set is at most lr.
  */
 int train_settings_init(struct train_settings *s, const struct train_text *files, int count,
                         const char *const *given, struct err *err);
 void train_settings_print(const struct train_settings *s, FILE *out);
-/* Whether the rate is the same at every step. */
+/* Whether both have the same learning rate at every step. */
 int train_lr_same(const struct train_settings *a, const struct train_settings *b);
 /* "cosine", "linear", "wsd", "constant" */
 const char *train_schedule_name(const struct train_settings *s);
-/* The settings that a run would have, for --print-config. */
+/* Prints the settings that a run would use, for --print-config. */
 struct train_run;
 int train_settings_show(const struct train_run *run, FILE *out, struct err *err);
-/* Linear warm-up, then by the schedule to the last step (paro-settings(5)); step = 1, 2, ... */
+/* Learning rate of step 1, 2, ...: linear warm-up, then the schedule (paro-settings(5)). */
 double train_lr(const struct train_settings *s, int64_t step);
 
 struct train_run {
     const char *plan, *init, *out, *config, *resume, *log, *algo, *tuning, *against,
         *trace_step, *device, *transport, *graphs; /* NULL: not given */
     const char *prom, *tensorboard;                /* a file, a folder; NULL: not given */
-    const char *meter;       /* the folder of the records of paro-meter(5); NULL: none */
+    const char *meter;       /* folder of the records of paro-meter(5); NULL: none */
     const char *const *data; /* [data_count] */
     int data_count;
-    const char *local_save; /* a folder of each host; NULL: none */
+    const char *local_save; /* a folder on each host; NULL: none */
     const char *data_weights, *tokenizer, *template, *eval_data; /* NULL: not given */
-    int exact; /* sums that do not depend on their order, a hash of each step */
+    int exact; /* order-independent sums, and a hash of each step */
     const char *given[TRAIN_SETTINGS_COUNT];
-    int fastest; /* of a GPU: bits may differ from run to run */
-    int force;   /* an existing run folder is begun anew */
-    int dry; /* everything is checked and summed up on `lines`; nothing runs or is written */
-    int new_data; /* the checkpoint may have been trained on other data */
-    int json;     /* JSON Lines on `lines` instead of text */
-    int progress; /* status lines on `talk` */
-    int brief;    /* with it: `lines` is the same terminal, and few of them are enough */
-    double peak;  /* FLOP/s of a rank at most; 0: not known */
+    int fastest; /* GPU: bits may differ from run to run */
+    int force;   /* replaces an existing run in the folder */
+    int dry; /* checks everything and prints a summary to `lines`; runs and writes nothing */
+    int new_data; /* the data may differ from the resumed checkpoint's */
+    int json;     /* prints JSON Lines to `lines` instead of text */
+    int progress; /* prints status lines to `talk` */
+    int brief;    /* with progress: `lines` is the same terminal, so print few of them */
+    double peak;  /* peak FLOP/s of a rank; 0: unknown */
     FILE *lines;
-    FILE *talk;               /* rank 0 warns here; NULL: nowhere */
-    const volatile int *stop; /* becomes non-zero when a signal asks for the end */
+    FILE *talk;               /* rank 0 prints warnings here; NULL: nowhere */
+    const volatile int *stop; /* becomes non-zero when a signal asks the run to stop */
 };
 
 /*
- * Collective.  Returns 0 when all steps are done, 3 when the run stopped in good order before,
- * 1 when states differ, of `against` or (exact) of copies: err says where.  -1 with the same
- * error on every rank (but for ERR_PEER, which this rank alone may have).
+ * Collective.  Returns 0 when all steps are done; 3 when the run was asked to stop and has
+ * saved a checkpoint; 1 when states differ, from those of `against` or (exact) between copies,
+ * with err naming the place; -1 with the same error on every rank (except ERR_PEER, which this
+ * rank alone may have).
  */
 int train_run(struct world *world, const struct train_run *run, struct err *err);
 
 /*
- * A text that a model continues; texts are borrowed, NULL where not given.  Without a
- * tokenizer the tokens are the text's bytes; with one an empty text stands for <|endoftext|>,
- * and that token ends what is written.
+ * A text that a model continues; texts are borrowed, NULL if not given.  Without a tokenizer
+ * the tokens are the text's bytes; with one an empty text stands for <|endoftext|>, and that
+ * token ends the output.
  */
 enum { TRAIN_PROMPT_LENGTH = 256, TRAIN_PROMPT_LENGTH_MAX = 1 << 24 };
 
 struct train_prompt {
     const char *text;
-    const char *from;          /* a checkpoint, a run, a Hugging Face folder */
-    const char *tokenizer;     /* a folder (token/token.h), "bytes"; NULL: from's */
-    const char *template;      /* with chat: of data/data_chat.h; NULL: by the tokenizer */
+    const char *from;      /* a checkpoint, a run, a Hugging Face folder */
+    const char *tokenizer; /* a folder (token/token.h), or "bytes"; NULL: the one in `from` */
+    /* with chat: a template of data/data_chat.h; NULL: chosen by the tokenizer */
+    const char *template;
     const char *system;        /* with chat: the system message; NULL: the template's */
-    int chat;                  /* text is a user's message, and an answer is written */
-    const char *seed;          /* as typed; 1 */
-    int64_t length;            /* most tokens to write */
-    double temperature, top_p; /* temperature 0: the likeliest token */
-    int json;                  /* one document at the end */
+    int chat;                  /* text is a user's message; writes only the answer */
+    const char *seed;          /* text of a number; default 1 */
+    int64_t length;            /* maximum number of tokens to write */
+    double temperature, top_p; /* temperature 0: the most likely token */
+    int json;                  /* prints one JSON document at the end */
     FILE *out;
-    FILE *talk; /* receives errors of the checkpoint all the same; NULL: nowhere */
+    FILE *talk; /* also receives warnings about the checkpoint; NULL: nowhere */
 };
 
-/* One process, no MPI.  Writes the text and what follows, as it comes. */
+/* Runs in one process, without MPI.  Writes the text and its continuation as it is
+   generated. */
 int train_generate(const struct train_prompt *p, struct err *err);
 
 /*
- * Draws runs by their logs, as SVG: loss (and validation loss), tokens/s and the share of the
- * step that is exposed communication, over steps.  A log is a file or a run's folder.
+ * Draws runs from their logs, as SVG: loss (and validation loss), tokens/s and exposed
+ * communication as a share of the step, over steps.  A log is a file or a run's folder.
  */
-enum { TRAIN_PLOT_RUNS = 8 }; /* more colours look alike */
+enum { TRAIN_PLOT_RUNS = 8 }; /* more colours are hard to tell apart */
 int train_plot(const char *const *logs, int count, FILE *out, struct err *err);
 
 #endif

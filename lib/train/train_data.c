@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opens and checks the data that a run is trained on: the same on all ranks, and the same that
- * a checkpoint was trained on.  The order of samples continues only over the same tokens, cut
- * the same way: a held-out part moves every window.
+ * Opens and checks the training data: the same on all ranks, and the same that a checkpoint was
+ * trained on.  The order of samples continues only over the same tokens, cut the same way: a
+ * held-out part moves every window.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -34,7 +34,8 @@ int train_data_is_bytes(const struct train *t)
     return t->run->tokenizer && strcmp(t->run->tokenizer, "bytes") == 0;
 }
 
-/* The newest checkpoint in the run's folder whose tokenizer is whole; mem_free, NULL: none. */
+/* Finds the newest checkpoint in the run's folder with a complete tokenizer; mem_free, NULL:
+   none. */
 static char *find_own(struct train *t)
 {
     struct train_steps own;
@@ -51,8 +52,8 @@ static char *find_own(struct train *t)
 }
 
 /*
- * Where the weights come from a tokenizer may lie beside them; mem_free, NULL: they come from
- * nowhere.  A checkpoint that cannot be read is met when it is loaded.
+ * Returns the folder of the weights, which may contain a tokenizer; mem_free, NULL: no weights.
+ * A checkpoint that cannot be read is reported when it is loaded.
  */
 static char *tokenizer_folder(struct train *t)
 {
@@ -67,7 +68,7 @@ static char *tokenizer_folder(struct train *t)
     return path;
 }
 
-/* *weights is the caller's, and o's. */
+/* Fills o; *weights is owned by the caller, and borrowed by o. */
 static int make_options(const struct train *t, struct data_options *o, double **weights,
                         struct err *err)
 {
@@ -116,7 +117,7 @@ int train_data_open(struct train *t, struct err *err)
     return rc;
 }
 
-/* Files of one name on several machines may differ. */
+/* Files with the same name on several machines may differ. */
 int train_data_agree(struct train *t, struct err *err)
 {
     int64_t here[] = {t->data.tokens, data_eval_windows(&t->data), (int64_t)t->data.sum},
@@ -138,7 +139,8 @@ int train_data_agree(struct train *t, struct err *err)
     return world_agree(t->world, rc, err);
 }
 
-/* Whether the checkpoint was trained on these files with another split: its own run's, none. */
+/* Whether the checkpoint was trained on these files with another split: its own run's, or
+   none. */
 static int find_split(const struct train *t, const struct ckpt_run *was, double *split)
 {
     const double splits[] = {t->split_before, 0};

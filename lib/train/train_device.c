@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Opens the device that a run computes on and that moves its data, on every rank, and prints
- * what it has taken.
+ * the memory it has taken.
  */
 #include "train/train_inside.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/units.h"
 
-/* auto: where there is a GPU, and each launch is that of the step before. */
+/* auto: on a GPU, if each launch repeats the previous step's. */
 static int graphs_of(struct train *t, struct err *err)
 {
     const char *name = t->run->graphs ? t->run->graphs : "auto";
@@ -30,8 +30,8 @@ static int graphs_of(struct train *t, struct err *err)
 }
 
 /*
- * Each rank has the GPU of its place on the host; one that is named is shared by those that
- * name it.
+ * Each rank uses the GPU with its index on the host; a GPU given by number is shared by the
+ * ranks that name it.
  */
 int train_device_open(struct train *t, struct err *err)
 {

@@ -2,7 +2,7 @@
 /*
  * Keeps the losses of a run's sequences (--drop-easy): stored by the rank that computed them,
  * gathered when a checkpoint is made and when easy sequences are dropped, and kept in
- * checkpoints, so that a run that is resumed drops the same ones.
+ * checkpoints, so that a resumed run drops the same ones.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,12 +12,13 @@
 #include "train/train_inside.h"
 
 struct train_easy {
-    int64_t at;       /* the step after which sequences are dropped */
-    int64_t batch;    /* sequences of a step, of all ranks */
-    float *rows;      /* (layered, micro_batch, seq) of the last micro-step: the engine's */
-    float *mine;      /* (step, accum, micro_batch) of this rank, since `gathered` */
-    float *all;       /* [at * batch] by sample; NULL: they have been dropped */
-    int64_t gathered; /* steps that are in `all` */
+    int64_t at;    /* the step after which sequences are dropped */
+    int64_t batch; /* sequences of a step, of all ranks */
+    /* (layered, micro_batch, seq) losses of the last micro-step, written by the engine */
+    float *rows;
+    float *mine;      /* (step, accum, micro_batch) losses on this rank, since `gathered` */
+    float *all;       /* [at * batch] by sample; NULL: sequences have been dropped */
+    int64_t gathered; /* number of steps in `all` */
 };
 
 static int check_easy(const struct train *t, int64_t count, int64_t at, int64_t batch,
@@ -80,7 +81,7 @@ float *train_easy_losses(const struct train *t)
     return t->easy ? t->easy->rows : NULL;
 }
 
-/* The run continues with the rest. */
+/* Drops the easy sequences; the run continues with the others. */
 static void train_easy_drop(struct train *t)
 {
     struct train_easy *e = t->easy;
@@ -96,7 +97,7 @@ static void train_easy_drop(struct train *t)
     e->all = e->mine = NULL;
 }
 
-/* Rank 0's carry has the losses of the checkpoint that is resumed, if there are any. */
+/* Checks the losses of the resumed checkpoint, if any, in rank 0's carry. */
 static int check_carried(const struct train *t, int64_t bytes, struct err *err)
 {
     const struct train_easy *e = t->easy;
@@ -202,7 +203,7 @@ int train_easy_step(struct train *t, struct err *err)
 {
     if (!t->easy || t->step != t->easy->at)
         return 0;
-    /* Finishes the save in progress first: it has the losses that are replaced. */
+    /* Finishes the save in progress first: it contains the losses that are replaced. */
     if (train_save_wait(t, err) || train_easy_save(t, err))
         return -1;
     train_easy_drop(t);

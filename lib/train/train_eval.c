@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes the loss on the held-out data: all ranks take micro-batches of it in turn, forward
- * alone, and add up what they found in the order of the ranks.
+ * Computes the loss on the held-out data: all ranks evaluate different micro-batches of it,
+ * forward only, and add up their results in rank order.
  */
 #include <math.h>
 
@@ -11,10 +11,10 @@
 
 struct turn {
     struct train *train;
-    int64_t all;            /* windows that are kept from training */
-    int64_t windows;        /* of them, spread evenly, those that are taken */
-    int64_t counted, bytes; /* targets that count, of this rank, and their text's */
-    int failed;             /* to read */
+    int64_t all;            /* windows reserved for evaluation */
+    int64_t windows;        /* number of them, evenly spread, that are evaluated */
+    int64_t counted, bytes; /* this rank's targets that count, and bytes of their text */
+    int failed;             /* a read failed */
     struct err why;
 };
 
@@ -72,7 +72,7 @@ int train_eval(struct train *t, struct err *err)
     }
     double start = tick_now_s();
     int own = engine_evaluate(t->engine, read_windows, &turn, (int)micros, &mine.loss, err);
-    if (own && err->code != ERR_DEVICE) /* the other ranks do not come to the exchange either */
+    if (own && err->code != ERR_DEVICE) /* the other ranks do not reach the exchange either */
         return -1;
     if (!own && turn.failed) {
         *err = turn.why;
@@ -96,7 +96,8 @@ int train_eval(struct train *t, struct err *err)
         return world_agree(t->world, own, err);
     }
     t->eval_bits = sum.bytes ? sum.loss / (M_LN2 * (double)sum.bytes) : NAN;
-    t->eval_loss = sum.loss / (double)sum.counted; /* NAN, and not logged, where none counts */
+    /* NAN, and not logged, if no target counts */
+    t->eval_loss = sum.loss / (double)sum.counted;
     t->eval_s = tick_now_s() - start;
     return rc;
 }

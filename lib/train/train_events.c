@@ -6,7 +6,7 @@
 
 #include "base/io.h"
 
-/* A value is its tag, a float, and at most 10 bytes of keys and lengths. */
+/* A value has a tag, a float, and at most 10 bytes of keys and lengths. */
 enum { VALUE_MAX = EVENTS_TAG_MAX + 16, MESSAGE_MAX = EVENTS_SCALARS_MAX * VALUE_MAX + 64 };
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 }; /* wire types */
 enum { SESSION_START = 1 };
@@ -39,7 +39,7 @@ static void events_put_key(struct message *m, unsigned field, unsigned wire)
     put_varint(m, field << 3 | wire);
 }
 
-/* The bits of a number, its lowest byte first. */
+/* Appends the bits of a number, lowest byte first. */
 static void put_fixed(struct message *m, unsigned field, uint64_t bits, size_t bytes)
 {
     unsigned char le[8];
@@ -77,7 +77,7 @@ static uint32_t crc32c(const unsigned char *p, size_t bytes)
     return ~crc;
 }
 
-/* A checksum of data that contain their checksum says little: TFRecord changes it. */
+/* A checksum of data that contain their own checksum is weak, so TFRecord masks it. */
 static void write_crc(FILE *f, const unsigned char *p, size_t bytes)
 {
     uint32_t crc = crc32c(p, bytes);

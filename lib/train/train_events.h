@@ -19,13 +19,13 @@
 enum { EVENTS_SCALARS_MAX = 64, EVENTS_TAG_MAX = 64 };
 
 struct events_scalar {
-    char tag[EVENTS_TAG_MAX]; /* "loss/eval_loss": what is before the slash is a section */
+    char tag[EVENTS_TAG_MAX]; /* "loss/eval_loss": the part before the slash names a section */
     float value;
 };
 
-/* The record that every file begins with. */
+/* Writes the first record of every file. */
 void events_put_version(FILE *f, double wall_s);
-/* The session starts at that step: what earlier files have of it and later ones is dropped. */
+/* Starts a session at that step: readers drop the events of earlier files from that step on. */
 void events_put_start(FILE *f, double wall_s, int64_t step);
 /* count: EVENTS_SCALARS_MAX at most */
 void events_put_scalars(FILE *f, double wall_s, int64_t step,

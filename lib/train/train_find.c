@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds and reads a local checkpoint, by any number of ranks on the remaining hosts.  The first
- * rank of each host reports what its folder has; all ranks open the checkpoint by the manifest
- * of one of them, and know from the sizes of its files which host has which shard.  A block is
- * read on this host if it is here, else requested from a rank on the host that has it, one
+ * Finds and reads a local checkpoint, with any number of ranks on the remaining hosts.  The
+ * first rank of each host lists its folder; all ranks open the checkpoint by the manifest of
+ * one of them, and learn from the sizes of its files which host has which shard.  A block is
+ * read on this host if it is here, otherwise requested from a rank on a host that has it, one
  * block at a time.
  */
 #include <inttypes.h>
@@ -17,20 +17,20 @@
 #include "base/mem.h"
 #include "train/train_inside.h"
 
-enum { EACH = 4, TAIL = 36 }; /* steps of a host; a manifest ends: 32 digits, "\n}\n */
+enum { EACH = 4, TAIL = 36 }; /* steps of a host; a manifest ends with 32 digits and "\n}\n */
 
 struct train_source {
     struct train *train; /* borrowed */
-    char *dir;           /* owned; of the checkpoint on this host */
-    struct ckpt *c;      /* borrowed: what is read */
-    struct ckpt shared;  /* of the same step in the run's folder, for what no host has */
+    char *dir;           /* owned; the checkpoint on this host */
+    struct ckpt *c;      /* borrowed: the checkpoint being read */
+    struct ckpt shared;  /* the same step in the run's folder, for files that no host has */
     int has_shared, hosts;
-    int *host;                     /* [files * (1 + copies)], owned: that has it; -1: none */
-    struct io_kept open, answered; /* files: of who reads, and of the service */
+    int *host; /* [files * (1 + copies)], owned: a host that has the file; -1: none */
+    struct io_kept open, answered; /* open files of this rank's reads, and of the service */
     struct world_service *service; /* owned */
 };
 
-/* ---- what there is ---- */
+/* ---- listing ---- */
 
 static int read_sum(const char *dir, char sum[33])
 {
@@ -104,7 +104,7 @@ int train_find_list(struct train *t, struct err *err)
 
 /* ---- opening ---- */
 
-/* The manifest of one host, on all ranks. */
+/* Distributes the manifest of one host to all ranks. */
 static int share_manifest(struct train *t, int root, char **text, int64_t *bytes,
                           struct err *err)
 {
@@ -120,7 +120,7 @@ static int share_manifest(struct train *t, int root, char **text, int64_t *bytes
     return world_bcast(w, *text, *bytes, root, err);
 }
 
-/* By the first manifest that is whole. */
+/* Opens the checkpoint by the first intact manifest. */
 static int open_manifest(struct train *t, const struct train_candidate *want, struct ckpt *c,
                          struct err *err)
 {
@@ -143,7 +143,7 @@ static int open_manifest(struct train *t, const struct train_candidate *want, st
     return rc;
 }
 
-/* Which files this host has whole, [files * (1 + copies)]. */
+/* Lists the files that this host has completely, [files * (1 + copies)]. */
 static void list_files(const struct train_source *s, char *have)
 {
     const struct ckpt *c = s->c;
@@ -158,7 +158,7 @@ static void list_files(const struct train_source *s, char *have)
         }
 }
 
-/* One host after the other says what it has; this one's own files come first. */
+/* Each host in turn announces its files; this host's own are preferred. */
 static int find_files(struct train *t, const struct train_candidate *want, struct err *err)
 {
     const struct world *w = t->world;
@@ -188,7 +188,7 @@ static int find_files(struct train *t, const struct train_candidate *want, struc
     return rc;
 }
 
-/* Shards of which no host has the file or a copy; *copied: no host has the file itself. */
+/* Counts shards of which no host has the file or a copy; *copied: shards with copies only. */
 static int count_lost(const struct train_source *s, int *copied)
 {
     int each = 1 + s->c->copies, lost = 0;
@@ -204,7 +204,7 @@ static int count_lost(const struct train_source *s, int *copied)
     return lost;
 }
 
-/* For what no host has, if the run's folder has the same checkpoint. */
+/* Opens the same checkpoint in the run's folder, if it exists, for files that no host has. */
 static int open_shared(struct train *t, int64_t step, struct err *err)
 {
     struct train_source *s = t->local->source;
@@ -238,7 +238,7 @@ static int find_read_file(const struct train_source *s, struct io_kept *open, in
     return rc;
 }
 
-/* For other hosts: file, copy, offset, bytes. */
+/* Answers other hosts' requests: file, copy, offset, bytes. */
 static int answer(void *arg, const int64_t what[WORLD_REQUEST], void *to, int64_t *bytes,
                   struct err *err)
 {

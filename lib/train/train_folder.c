@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opens, checks and prunes a run's folder: who may write in it, what belongs to it, what goes
- * when.  Leaves to others what is in a checkpoint.  Rank 0's business alone.
+ * Opens, checks and prunes a run's folder: who may write in it, which entries belong to it, and
+ * when they are removed.  Leaves the contents of checkpoints to others.  Rank 0 only.
  */
 #include "train/train_inside.h"
 
@@ -35,7 +35,7 @@ static void remove_file(const char *dir, const char *name)
     mem_free(path);
 }
 
-/* Absent or empty: new.  With a run: resumed, or begun anew, only on request. */
+/* An absent or empty folder is new.  One with a run is resumed or replaced, only on request. */
 static int folder_check_folder(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
@@ -59,7 +59,8 @@ static int folder_check_folder(struct train *t, struct err *err)
 }
 
 /*
- * Who owns the folder can put anything in it at any time: this user or root, and so its link.
+ * The folder and its link must belong to this user or root: another owner could change its
+ * contents at any time.
  */
 static int folder_check_owner(const char *out, struct err *err)
 {
@@ -123,11 +124,11 @@ int train_folder_open(struct train *t, struct err *err)
     mem_free(lock);
     if (rc && err->code == ERR_MISMATCH)
         err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
-    /* Between the look and the lock another run may have ended here. */
+    /* Another run may have ended here between the check and the lock. */
     return rc == 0 && train_folder_has(out, "latest") ? folder_check_folder(t, err) : rc;
 }
 
-/* The plan and the settings; with algo auto, the tuning table. */
+/* Writes the plan and the settings; with algo auto, the tuning table. */
 static int write_texts(struct train *t, struct err *err)
 {
     static const char *const names[] = {"plan.yaml", "settings.yaml", "tuning.yaml"};
@@ -152,10 +153,9 @@ static int write_texts(struct train *t, struct err *err)
     return 0;
 }
 
-/* The files that a step has one of: a checkpoint, files of a trace, what killed writers
-   left. */
+/* Names with a step: checkpoints, files of a trace, remains of killed writers. */
 struct name_kind {
-    const char *before, *behind; /* the eight digits or more */
+    const char *before, *behind; /* the parts around eight digits or more */
 };
 static const struct name_kind checkpoints = {"step-", ""};
 static const struct name_kind traces[] = {{"trace-", ".json"}, {"trace-", ".svg"}};
@@ -206,7 +206,8 @@ int train_folder_owns(const char *name)
            (name[0] == '.' && n > tail && strcmp(name + n - tail, temp) == 0);
 }
 
-/* Keeps why a file could not be removed: an error now, or reported when the run ends. */
+/* Keeps the reason why a file could not be removed: as an error now, or to report when the run
+   ends. */
 static int keep_stuck(struct train *t, int now, const struct err *why, struct err *err)
 {
     *(now ? err : &t->stuck) = *why;
@@ -214,10 +215,10 @@ static int keep_stuck(struct train *t, int now, const struct err *why, struct er
 }
 
 /*
- * Removes what is no run's any more: by one rename out of sight, then from the disk.  What
- * stays (a file that is open on NFS, a mount) is reported when the run ends, and the next one
- * tries again.  Where a folder cannot be renamed at all (overlayfs, of what an image brought),
- * it goes from where it is.  needed: its name is.
+ * Removes an entry that belongs to no run any more: renames it to a temporary name, then
+ * deletes that.  A rest (an open file on NFS, a mount) is reported when the run ends, and the
+ * next run tries again.  A folder that cannot be renamed (in overlayfs, from an image) is
+ * deleted in place. needed: the run needs the name.
  */
 static int remove_entry(struct train *t, const char *name, int needed, struct err *err)
 {
@@ -225,7 +226,8 @@ static int remove_entry(struct train *t, const char *name, int needed, struct er
     struct err why = {0};
     int rc = 0, half = name[0] == '.';
 
-    if (half || io_remove_tree(old, &why)) { /* out of sight already, or its place is taken */
+    /* it has a temporary name already, or that is taken */
+    if (half || io_remove_tree(old, &why)) {
         if (!half || io_remove_tree(path, &why))
             rc = keep_stuck(t, needed, &why, err);
     } else if (rename(path, old) == 0) {
@@ -234,7 +236,7 @@ static int remove_entry(struct train *t, const char *name, int needed, struct er
         if (io_remove_tree(path, &why))
             rc = keep_stuck(t, needed, &why, err);
     } else if (errno != ENOENT) {
-        /* EPERM: it may not be changed, or is another user's; EBUSY: it is a mount. */
+        /* EPERM: immutable, or another user's; EBUSY: a mount. */
         int stays = errno == EPERM || errno == EBUSY;
         err_sys(&why, "cannot remove '%s'", path);
         rc = keep_stuck(t, needed || !stays, &why, err);
@@ -244,7 +246,7 @@ static int remove_entry(struct train *t, const char *name, int needed, struct er
     return rc;
 }
 
-/* The newest step before another one; -1: there is none. */
+/* The newest step before `step`; -1: there is none. */
 static int64_t step_before(const struct io_names *all, const struct name_kind *kind,
                            int64_t step)
 {
@@ -287,7 +289,7 @@ char *train_folder_path(const struct train *t, int64_t step)
     return io_join(t->run->out, name);
 }
 
-/* Those of steps after `step`, and up to it all but the newest `keep`. */
+/* Removes steps after `step`, and up to it all but the newest `keep`. */
 static int remove_steps(struct train *t, const struct name_kind *kind, int64_t keep,
                         int64_t step, struct err *err)
 {
@@ -317,20 +319,20 @@ int train_folder_begin(struct train *t, struct err *err)
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
         if (remove_steps(t, &halves[i], 0, -1, err))
             return -1;
-    /* Steps that are not done yet are another run's by now. */
+    /* Traces of steps that are not done yet belong to another run. */
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
         if (remove_steps(t, &traces[i], INT64_MAX, t->step, err))
             return -1;
     if (write_texts(t, err))
         return -1;
-    if (!t->tuning.rules) { /* there may be that of the run before this one */
+    if (!t->tuning.rules) { /* a previous run may have left one */
         remove_file(t->home, "tuning.yaml");
         remove_file(t->home, ".tuning.yaml.paro-tmp");
     }
     unlink(t->stop);
     unlink(t->save);
-    /* The failure that led to a damaged checkpoint leads to the one before it, even if this run
-       is killed. */
+    /* Makes `latest` lead to the checkpoint before a damaged one, so that this holds even if
+       the run is killed. */
     if (t->fell_back) {
         char name[40];
         train_folder_name(t->resumed, name);

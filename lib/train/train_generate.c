@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Continues a text with a model: a token at a time, the likeliest one, or one drawn by
+ * Continues a text with a model, token by token: the most likely token, or one drawn by
  * temperature from the smallest set that has `top_p` of the probability (Holtzman et al., "The
- * Curious Case of Neural Text Degeneration", 2020).  On one processor, in a net of the next
- * power of two positions, a few at a time; where the text outgrows it all is computed once
- * more.
+ * Curious Case of Neural Text Degeneration", 2020).  Runs on one CPU, in a net of the next
+ * power of two positions, a window at a time; when the text outgrows it all positions are
+ * recomputed.
  */
 #include "train/train.h"
 
@@ -29,9 +29,9 @@
 enum {
     BYTES = 256,
     /*
-     * Positions computed at once.  A pass reads all weights: so many tokens take hardly longer
+     * Positions computed at once.  A pass reads all weights, so 32 tokens take hardly longer
      * than one (GPT-2 124M on one core: 1, 4, 16, 32, 64 in 85, 79, 98, 100, 114 ms), and a
-     * prompt goes by as many.
+     * prompt is computed 32 tokens at a time.
      */
     WINDOW = 32
 };
@@ -41,23 +41,23 @@ struct choice {
     int32_t token;
 };
 
-struct writer {                /* of text */
+struct writer {                /* the state of a text */
     const struct model *model; /* the checkpoint's, or own */
     struct weights weights;
     struct model own;
     float **unit;                   /* [units], owned */
     struct tokenizer *by;           /* NULL: a token is a byte */
-    struct tokenizer_stream stream; /* of the tokens that are written */
-    struct chat *chat;              /* NULL: the text continues */
+    struct tokenizer_stream stream; /* decodes the written tokens */
+    struct chat *chat;              /* NULL: continues the text */
     struct device *cpu;
     struct device_queue *queue;
     struct kern kern;
     struct net net;
     struct arena arena;
-    int32_t *token; /* the tokens so far, and room for the rest */
+    int32_t *token; /* the tokens so far, with space for the rest */
     int64_t tokens, prompt, most;
     int64_t first,
-        known; /* the model sees what is behind first, of which the net has so many */
+        known; /* the model sees tokens from first on; the net has computed `known` of them */
     double temperature, top_p;
     int64_t seed;
     struct choice *choice; /* [vocab] */
@@ -101,7 +101,7 @@ static int read_weights(struct writer *w, const char *from, FILE *talk, struct e
     return rc;
 }
 
-/* A net of at least so many positions, if the one at hand has fewer. */
+/* Makes a net of at least seq positions, unless the current one has them. */
 static int generate_make_space(struct writer *w, int64_t seq, struct err *err)
 {
     struct net_options o = {.kern = &w->kern, .batch = 1, .seq = WINDOW, .forward_only = 1};
@@ -171,8 +171,9 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
     const struct model *m = w->model;
 
     /*
-     * Positions are the model's: of a longer text it sees the end.  There it continues with
-     * half of them, so that later tokens have room: a position is part of what is known.
+     * The model has a limited number of positions: of a longer text it sees the end.  When it
+     * is full it continues with half of them, as space for later tokens: moving a token changes
+     * its position, so all must be recomputed.
      */
     if (w->tokens - w->first > m->max_seq) {
         w->first = w->tokens - (w->known ? (m->max_seq + 1) / 2 : m->max_seq);
@@ -181,10 +182,10 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
     int64_t seen = w->tokens - w->first;
     if (generate_make_space(w, seen, err))
         return -1;
-    while (w->known < seen) { /* positions after the text are room, and zero */
+    while (w->known < seen) { /* positions after the text are unused, and zero */
         int64_t end = w->known + w->net.rows < seen ? w->known + w->net.rows : seen;
         net_prompt(&w->net, w->token + w->first, (int)w->known, (int)end);
-        for (int v = 0; v < m->visits - (end < seen); v++) /* the head at the end alone */
+        for (int v = 0; v < m->visits - (end < seen); v++) /* the head only at the end */
             net_forward(&w->net, v, w->unit[model_unit_of_visit(m, v)]);
         w->known = end;
     }
@@ -201,7 +202,7 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
 
 /* ---- the text ---- */
 
-struct ids {     /* of a conversation */
+struct ids {     /* tokens of a conversation */
     int32_t *id; /* [count], owned */
     int64_t count;
     size_t space;
@@ -219,7 +220,7 @@ static int take_ids(void *arg, const int32_t *ids, int64_t count, int trained, s
     return 0;
 }
 
-/* The text, or the conversation that it begins, as tokens; -1: an error. */
+/* Encodes the text, or the conversation that it begins; -1: an error. */
 static int64_t generate_encode(struct writer *w, const struct train_prompt *p, int32_t **ids,
                                struct err *err)
 {
@@ -227,7 +228,7 @@ static int64_t generate_encode(struct writer *w, const struct train_prompt *p, i
     struct ids all = {0};
 
     if (!w->chat) {
-        int after = 0; /* the suffix of a text is not part of a prompt */
+        int after = 0; /* a prompt has no suffix */
         int64_t count = tokenizer_encode(w->by, p->text, (int64_t)strlen(p->text),
                                          TOKENIZER_WRAP, ids, err);
         tokenizer_suffix(w->by, &after);
@@ -254,7 +255,8 @@ static int encode_prompt(struct writer *w, const struct train_prompt *p, int64_t
         mem_free(ids);
         return -1;
     }
-    /* A net reads up to twice the text, and no less than it has positions at first. */
+    /* A net reads up to twice the text's length, and at least its initial number of
+       positions. */
     int64_t space = 2 * (count + w->most) + WINDOW + 1;
     int rc = mem_data(space * (int64_t)sizeof *w->token, "the text's tokens", &tokens, err);
     w->token = tokens;
@@ -262,12 +264,12 @@ static int encode_prompt(struct writer *w, const struct train_prompt *p, int64_t
         int64_t i = w->tokens;
         if (ids)
             w->token[i] = ids[i];
-        else if (w->by) /* where a text begins */
+        else if (w->by) /* the beginning of a text */
             w->token[i] =
                 tokenizer_begin(w->by) >= 0 ? tokenizer_begin(w->by) : tokenizer_end(w->by);
         else
             w->token[i] = (unsigned char)p->text[i];
-        if (w->by) /* the following token is no beginning */
+        if (w->by) /* the following token is not decoded as a beginning */
             tokenizer_decode(w->by, &w->stream, w->token[i], &ignored);
     }
     mem_free(ids);
@@ -347,20 +349,20 @@ static void generate_put_json(struct writer *w, const struct train_prompt *p)
 
 static int write_text(struct writer *w, const struct train_prompt *p, struct err *err)
 {
-    int begun = p->json || p->chat; /* an answer is written alone */
+    int begun = p->json || p->chat; /* only the answer is written */
 
     while (w->tokens - w->prompt < w->most && !generate_has_ended(w)) {
         if (next_token(w, &w->token[w->tokens], err))
             return -1;
         w->tokens++;
-        if (!begun++) /* not before a token: a model that has none prints nothing */
+        if (!begun++) /* not before the first token: a model that fails prints nothing */
             fputs(p->text, p->out);
         if (p->json || generate_has_ended(w))
             continue;
         generate_put_text(w, w->tokens - 1, w->tokens, p->out);
-        if (fflush(p->out)) { /* the reader sees it grow */
+        if (fflush(p->out)) { /* show the text as it grows */
             err_sys(err, "cannot write to standard output");
-            __fpurge(p->out); /* said once: not again at exit */
+            __fpurge(p->out); /* drop it, so that the error is not reported again at exit */
             clearerr(p->out);
             return -1;
         }
@@ -374,7 +376,7 @@ static int write_text(struct writer *w, const struct train_prompt *p, struct err
     return 0;
 }
 
-/* The tokenizer that is named, or the model's own. */
+/* Opens the given tokenizer, or the model's own. */
 static int open_tokenizer(struct writer *w, const struct train_prompt *p, const char *from,
                           struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fills shard files with values: from this rank's states, now or as they were when they were
- * copied, or from the rank that owns the shard.
+ * Fills shard files with values: from this rank's states, now or when they were copied, or from
+ * the rank that owns the shard.
  */
 #include <stdlib.h>
 
@@ -36,7 +36,7 @@ static struct range *g_ranges(const struct train_images *s, int rank, enum train
     return r;
 }
 
-/* Whether `holder` has [at.lo, at.hi) of a vector of that many elements, in one range. */
+/* Whether `holder` has [at.lo, at.hi) of a vector of `elems` elements, in one range. */
 static int image_holds(const struct train_images *s, enum letter letter, int holder,
                        int64_t elems, struct range at)
 {
@@ -50,7 +50,7 @@ static int image_holds(const struct train_images *s, enum letter letter, int hol
     return has;
 }
 
-/* Whether some of that part of the shard of `rank` is not among the states of `holder`. */
+/* Whether the states of `holder` lack some of that part of the shard of `rank`. */
 static int lacks(const struct train_images *s, int holder, int rank, enum train_part part)
 {
     const struct plan_strategy *p = &s->train->plan.strategy;
@@ -66,7 +66,7 @@ static int lacks(const struct train_images *s, int holder, int rank, enum train_
     return !has;
 }
 
-/* In the order in which a part is sent: the same for its owner and its holder. */
+/* Places a part in the order in which it is sent: the same for its owner and its holder. */
 static void place_part(struct train_images *s, struct train_image *i, enum train_part part)
 {
     int64_t before = s->arena.used;

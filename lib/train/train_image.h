@@ -8,12 +8,12 @@
 
 /*
  * Inside train/: provides the values of the shard files that a rank writes: its own, and copies
- * of other ranks'.  They are copied at once, so that training continues while they are written;
- * if this rank's states lack some of a copy, its owner sends them.
+ * of other ranks'.  They are copied first, so that training continues while they are written;
+ * the owner of a shard sends the parts of a copy that this rank's states lack.
  *
  *                     PART_TRAINED               PART_FROZEN
- *     own shard       | unit 0 | unit 1 | ...    where it lies; copied if a holder lacks it
- *     copy of 2's     | unit 0 | unit 1 | ...    where it lies, or sent by rank 2
+ *     own shard       | unit 0 | unit 1 | ...    read in place; copied if a holder lacks it
+ *     copy of 2's     | unit 0 | unit 1 | ...    read in place, or sent by rank 2
  *
  * A unit's trained part is its master and both moments, in f32.
  */
@@ -23,10 +23,11 @@ enum { TRAIN_STATES = 3 };
 struct train_image {
     struct train_images *set; /* borrowed */
     int rank, k;              /* copy k of rank's shard */
-    int lacks[PARTS];         /* of a copy: this rank's states have not all of it */
-    float *data[PARTS];       /* borrowed of the arena; NULL: nothing is copied */
+    int lacks[PARTS];         /* a copy, and this rank's states lack some of it */
+    float *data[PARTS];       /* borrowed from the arena; NULL: read in place */
     int64_t bytes[PARTS];
-    float *(*state)[TRAIN_STATES + 1]; /* [units], owned: in the data; the last one: frozen */
+    /* [units], owned: pointers into data; the last one: frozen */
+    float *(*state)[TRAIN_STATES + 1];
 };
 
 struct train_images {
@@ -36,17 +37,18 @@ struct train_images {
     int images;
     size_t space;
     struct arena arena;
-    struct world_parcel *parcel; /* owned: what this rank is sent and sends of copies */
+    struct world_parcel *parcel; /* owned: parts of copies that this rank receives and sends */
     int parcels;
-    int copied; /* files are of the copied values, not of those where they lie */
+    int copied; /* files are written from the copied values, not in place */
 };
 
 void train_images_add(struct train_images *s, int rank, int k);
-/* Collective: memory for the copied values of all that were added; what: for its error. */
+/* Collective: allocates memory for the copied values of all added images; `what` is for
+   errors. */
 int train_images_place(struct train_images *s, const char *what, struct err *err);
-/* Copies this rank's values, as they are now. */
+/* Copies this rank's current values. */
 int train_images_take(struct train_images *s, struct err *err);
-/* A ckpt_fill; arg is a struct train_image. */
+/* A ckpt_fill function; arg is a struct train_image. */
 int train_image_fill(void *arg, int unit, int state, struct range at, void *out,
                      struct err *err);
 void train_images_release(struct train_images *s);

@@ -2,7 +2,7 @@
 /*
  * Makes and prunes the folders in which hosts keep checkpoints of a run, and checks who may
  * write there.  A folder has the host's name, so that hosts that see the same DIR do not
- * collide, and the run's: another run's remains are not taken for this one's.
+ * collide, and the run's id, so that another run's remains are not used.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static int local_is_id(const char *text)
     return strlen(text) == ID && strspn(text, "0123456789abcdef") == ID;
 }
 
-/* Where the folder of this host is, if the run is known. */
+/* Finds the folder of this host, if the run is known. */
 static int share_id(struct train *t, struct err *err)
 {
     const struct world *w = t->world;
@@ -48,7 +48,7 @@ static int local_check_options(const struct train *t, struct err *err)
     return 0;
 }
 
-/* Where others may write, too, what they made under its name is neither read nor cleared. */
+/* Rejects a folder of another owner: it is neither read nor cleared. */
 static int local_check_owner(const struct train *t, struct err *err)
 {
     const char *base = t->local->base;
@@ -86,8 +86,8 @@ int train_local_open(struct train *t, struct err *err)
 }
 
 /*
- * The run's, of its lock.  A run that does not resume from its newest state, wherever that is,
- * gets a number that no other has: what hosts keep of later steps is then another's.
+ * Reads the run's id from its lock.  A run that does not resume from its newest state, wherever
+ * that is, gets a new id, so that local checkpoints of later steps are not its own.
  */
 static int find_id(struct train *t, struct err *err)
 {
@@ -105,8 +105,8 @@ static int find_id(struct train *t, struct err *err)
 }
 
 /*
- * Removes all of a host's folder but steps from `least` (-1: the newest) to `most`, and the
- * lock.  What cannot be removed is the next one's business.
+ * Removes everything from a host's folder except steps from `least` (-1: the newest) to `most`,
+ * and the lock.  Errors are left to the next call.
  */
 static int clear_steps(const char *dir, int64_t least, int64_t most, struct err *err)
 {
@@ -131,7 +131,8 @@ static int clear_steps(const char *dir, int64_t least, int64_t most, struct err 
     return rc;
 }
 
-/* Whether another run of this host is, or begins, in its folder; or it is no such folder. */
+/* Whether `name` must stay: another run of this host uses or is making it, or it is no other
+   run's folder. */
 static int stays_beside(const struct train *t, const char *name)
 {
     const char *own = strrchr(t->local->base, '/') + 1;
@@ -168,7 +169,7 @@ static int clear_ended(const struct train *t, struct err *err)
     return rc;
 }
 
-/* Made, and locked: both may be gone with the disk that they were on. */
+/* Makes and locks the folder: both may be lost with the disk that they were on. */
 static int hold_folder(struct train *t, struct err *err)
 {
     struct train_local *l = t->local;
@@ -189,7 +190,7 @@ static int hold_folder(struct train *t, struct err *err)
 
 static int make_folder(struct train *t, struct err *err)
 {
-    /* Keeps of this run's own the steps that it has done. */
+    /* Keeps this run's own completed steps. */
     return hold_folder(t, err) || clear_steps(t->local->base, 0, t->step, err) ||
                    clear_ended(t, err)
                ? -1
@@ -200,7 +201,7 @@ int train_local_begin(struct train *t, struct err *err)
 {
     struct world *w = t->world;
 
-    if (!t->local) { /* checkpoints of hosts belong to no later run */
+    if (!t->local) { /* local checkpoints are invalid for later runs */
         int forgot = w->rank || ftruncate(t->lock, 0) == 0;
         return world_agree(w, forgot ? 0 : err_sys(err, "cannot write '.lock'"), err);
     }
@@ -219,7 +220,7 @@ void train_local_remove(struct train *t)
     struct err ignored;
 
     if (t->local && t->local->lock >= 0) {
-        clear_steps(t->local->base, INT64_MAX, 0, &ignored); /* should this end here */
+        clear_steps(t->local->base, INT64_MAX, 0, &ignored); /* in case the process ends here */
         io_remove_tree(t->local->base, &ignored);
     }
 }

@@ -11,49 +11,49 @@
  *     DIR/HOST.ID/.lock                  HOST is this host's name, ID the run's, which is the
  *     DIR/HOST.ID/step-00000040/           first line of the .lock in the run's folder
  *         manifest.json, config.json     of the whole checkpoint (paro-checkpoint(5))
- *         shard-00002.safetensors        of the ranks of this host alone, ...
+ *         shard-00002.safetensors        only those of this host's ranks, ...
  *         shard-00002.copy-00000...      ... and the copies that they hold
  *
- * Together the folders of all hosts are a checkpoint with copies.  At most two steps are there,
+ * Together the folders of all hosts are a checkpoint with copies.  There are at most two steps,
  * one of which is complete on all hosts.
  */
 struct train;
 struct train_source;
 
-struct train_candidate { /* a local checkpoint that some host has */
+struct train_candidate { /* a local checkpoint on some host */
     int64_t step;
-    char sum[33]; /* of its manifest: branches of a run differ */
+    char sum[33]; /* checksum of its manifest: tells branches of a run apart */
 };
 
 struct train_local {
-    char id[17], *base; /* of the run; DIR/HOST.ID, owned, NULL: no run so far */
-    int lock;           /* of the first rank of a host; -1: none */
-    struct world_peers peers; /* all ranks, for copies */
-    struct train_candidate *all;       /* owned: as each rank has listed them */
+    char id[17], *base;          /* id of the run; DIR/HOST.ID, owned, NULL: no run so far */
+    int lock;                    /* on the first rank of a host; -1: none */
+    struct world_peers peers;    /* all ranks, for copies */
+    struct train_candidate *all; /* owned: as listed by each rank */
     struct train_candidate *candidate; /* [candidates], owned, newest first */
     int candidates;
-    struct train_source *source; /* owned: of the one that is read; NULL: none */
-    char from[160];              /* that was resumed from, for people; "": none */
+    struct train_source *source; /* owned: the checkpoint being read; NULL: none */
+    char from[160];              /* the one resumed from, for messages; "": none */
 };
 
-/* Collective, before states are read; nothing without --local-save. */
+/* Collective, before states are read; does nothing without --local-save. */
 int train_local_open(struct train *t, struct err *err);
 /*
- * Collective, when the run's folder is this run's: makes, locks and clears the hosts' folders.
- * Without --local-save: what hosts keep of earlier runs in this folder is not taken any more.
+ * Collective, when this run owns its folder: makes, locks and clears the hosts' folders.
+ * Without --local-save: invalidates local checkpoints of earlier runs in this folder.
  */
 int train_local_begin(struct train *t, struct err *err);
-/* The first rank of a host: but for the newest, no step and no half of one stays. */
+/* First rank of a host: removes all complete and incomplete steps but the newest. */
 int train_local_prune(struct train *t, struct err *err);
-/* The run has ended well: nothing stays. */
+/* The run has ended well: removes all. */
 void train_local_remove(struct train *t);
 void train_local_close(struct train *t);
 
 /*
- * train_find.c: collective.  list: what all hosts have; nothing without --local-save.  open: *c
- * reads one of them, from where it is, until train_find_end.  Every shard is on a host that is
- * here, or, of step `newest`, in the run's folder; 1: not so, or the manifest is damaged, which
- * is reported.
+ * train_find.c: collective.  list: finds the local checkpoints of all hosts; none without
+ * --local-save.  open: opens one of them as *c, in place, until train_find_end.  Every shard
+ * must be on some host of this run, or, for step `newest`, in the run's folder; returns 1 if
+ * one is missing, or if the manifest is damaged, which is reported.
  */
 int train_find_list(struct train *t, struct err *err);
 int train_find_open(struct train *t, const struct train_candidate *want, int64_t newest,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Logs a step: a record, which becomes JSON Lines in the run's folder, metrics
- * (train_metrics.c), and a line for people.  The log of a run that is resumed keeps one line a
- * step: what was logged after the checkpoint, or was cut short when a run was killed, goes.
+ * (train_metrics.c), and a line for people.  The log of a resumed run keeps one line a step:
+ * lines logged after the checkpoint, or cut short when a run was killed, are removed.
  */
 #include "train/train_inside.h"
 
@@ -18,7 +18,7 @@
 #include "value/value_json_out.h"
 #include "base/mem.h"
 
-/* Where the lines of later steps begin, which are lost, or the half of a line. */
+/* Finds where the lines of later steps begin, which are lost, or an incomplete line. */
 static int find_end(struct train *t, FILE *f, const char *path, off_t *end, struct err *err)
 {
     char *line = NULL;
@@ -72,7 +72,7 @@ int train_log_open(struct train *t, struct err *err)
         if (run->log && st.st_size && !run->resume && !run->force)
             rc = err_set(err, ERR_INPUT, "log '%s' exists, expected a new name (or --force)",
                          path);
-        /* The lines of the steps that the run is resumed from stay. */
+        /* Keeps the lines of the steps before the resumed checkpoint. */
         else if (run->resume && find_end(t, t->log, path, &end, err))
             rc = -1;
         else if (ftruncate(fileno(t->log), end) || fseeko(t->log, 0, SEEK_END))
@@ -207,7 +207,7 @@ int train_log_step(struct train *t, const struct engine_report *r, double lr, st
     }
     if (fflush(t->run->lines) || ferror(t->run->lines)) {
         err_sys(err, "cannot write to standard output");
-        __fpurge(t->run->lines); /* said once: not again at exit */
+        __fpurge(t->run->lines); /* drop it, so that the error is not reported again at exit */
         clearerr(t->run->lines);
         return -1;
     }

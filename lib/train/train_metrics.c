@@ -22,7 +22,7 @@
 
 #define PREFIX "paro_train_"
 
-/* Sums over the steps of this process. */
+/* Totals over the steps of this process. */
 static const struct total {
     enum train_metric metric;
     const char *name, *help;
@@ -37,9 +37,10 @@ static const struct total {
 enum { TOTALS = sizeof totals / sizeof *totals };
 
 struct train_metrics {
-    char *label; /* owned: the run's folder, from / on, for two runs may write on one host */
+    /* owned: the run's folder, an absolute path, since two runs may write on one host */
+    char *label;
     double total[TOTALS];
-    int prom; /* it is written: nothing has failed */
+    int prom; /* it is being written: no write has failed */
     FILE *events;
 };
 
@@ -61,7 +62,7 @@ static void metrics_put(FILE *f, const struct train_metrics *m, const char *name
     prom_value(f, value);
 }
 
-/* When the newest checkpoint here was made, also by an earlier process; 0: there is none. */
+/* When the newest checkpoint in the folder was made, also by an earlier process; 0: none. */
 static double checkpoint_s(const struct train *t)
 {
     struct stat st;
@@ -100,7 +101,7 @@ static void put_run(FILE *f, const struct train *t)
     }
 }
 
-/* Unsynced: training would wait for the disk in each step. */
+/* Does not sync: training would wait for the disk in each step. */
 static int write_prom(const struct train *t, struct err *err)
 {
     const struct train_metrics *m = t->metrics;
@@ -181,7 +182,7 @@ int train_metrics_open(struct train *t, struct err *err)
                                                                                           : 0;
 }
 
-/* A run of days does not end because a disk that others fill is full. */
+/* A run of days must not end because a shared disk is full. */
 static void warn(struct train *t, const char *option, const struct err *err)
 {
     train_progress_clear(t);
@@ -209,7 +210,7 @@ void train_metrics_step(struct train *t)
     }
 }
 
-/* The checkpoint of the last step is there now. */
+/* The checkpoint of the last step is complete now. */
 void train_metrics_close(struct train *t)
 {
     struct train_metrics *m = t->metrics;

@@ -21,9 +21,9 @@
 
 enum {
     PANELS = 3,
-    SMOOTH_FROM = 100, /* steps; their hundredth on either side is a mean's */
-    PIXELS = 910,      /* of a panel's axis */
-    MARK_PIXELS = 8    /* between marks of skipped steps */
+    SMOOTH_FROM = 100, /* steps; means then cover a hundredth on either side */
+    PIXELS = 910,      /* length of a panel's axis */
+    MARK_PIXELS = 8    /* distance between marks of skipped steps */
 };
 enum { VALIDATION_MARKER = 0, SKIPPED_MARKER = 4 };
 
@@ -35,18 +35,18 @@ struct run {
 
 struct picture {
     struct run run[TRAIN_PLOT_RUNS];
-    const char *name[TRAIN_PLOT_RUNS]; /* two of one name: as they were given */
-    int runs, half;                    /* half: of the steps in a mean; 0: no means */
-    double lo, hi, pixel;              /* of the axis of steps */
+    const char *name[TRAIN_PLOT_RUNS]; /* runs with equal names: the paths as given */
+    int runs, half;                    /* half: steps on either side in a mean; 0: no means */
+    double lo, hi, pixel;              /* the axis of steps */
     struct svg_figure figure;
 };
 
-/* The folder's name where the log is called log.jsonl, else the file's own. */
+/* The folder's name if the log is called log.jsonl, else the file's own. */
 static char *plot_name_of(const char *path)
 {
     char *whole = realpath(path, NULL), *base = whole ? strrchr(whole, '/') : NULL, *name;
 
-    if (!base) { /* no such path any more: as it was given */
+    if (!base) { /* the path does not exist any more: use it as given */
         name = mem_dup(path);
     } else if (strcmp(base, "/log.jsonl")) {
         name = mem_dup(base + 1);
@@ -111,8 +111,7 @@ static double plot_value_of(const struct plan_log *l, int panel, int step)
                         : l->v[PLAN_EXPOSED_S][step] / l->v[PLAN_STEP_S][step];
 }
 
-/* The mean of the numbers from `half` steps before to as many after; NAN where step i has none.
- */
+/* Mean of the numbers from `half` steps before to `half` after; NAN if step i has none. */
 static double mean_of(const struct plan_log *l, int panel, int i, int half)
 {
     double sum = 0;
@@ -126,7 +125,7 @@ static double mean_of(const struct plan_log *l, int panel, int i, int half)
     return isfinite(plot_value_of(l, panel, i)) ? sum / count : NAN;
 }
 
-/* Every step, and one mean a pixel, at the middle of its steps. */
+/* Draws every step, and one mean a pixel, at the middle of its steps. */
 static void train_plot_add_lines(struct picture *p, int run, int panel, const char *name)
 {
     const struct plan_log *l = &p->run[run].log;
@@ -148,7 +147,7 @@ static void train_plot_add_lines(struct picture *p, int run, int panel, const ch
     }
 }
 
-/* Skipped steps lie on the last loss that was a number, some pixels apart. */
+/* Marks skipped steps at the last loss that was a number, some pixels apart. */
 static void add_marks(struct picture *p, int run, const char *name)
 {
     const struct plan_log *l = &p->run[run].log;
@@ -168,7 +167,7 @@ static void add_marks(struct picture *p, int run, const char *name)
             continue;
         marked = x[i];
         svg_figure_point(&p->figure, x[i], last, NULL);
-        svg_figure_point(&p->figure, x[i], NAN, NULL); /* marks, no line between them */
+        svg_figure_point(&p->figure, x[i], NAN, NULL); /* interrupts the line between marks */
     }
 }
 

@@ -16,7 +16,7 @@
 #include "base/tick.h"
 #include "base/units.h"
 
-enum { STEPS = 64, SPACE = 200 }; /* STEPS: those that rates and the remaining time are of */
+enum { STEPS = 64, SPACE = 200 }; /* STEPS: for rates and the remaining time */
 static const double EACH_S = 0.5;
 
 struct train_progress {
@@ -78,7 +78,7 @@ void train_progress_show(struct train *t, const struct engine_report *r)
         sum_s += p->took_s[i];
     }
     memcpy(took_s, p->took_s, sizeof took_s);
-    /* By the median step, so that one checkpoint in sight is not the rest of the run. */
+    /* Uses the median step, so that one checkpoint does not distort the estimate. */
     double left_s = (t->settings.steps - (double)t->step) * stats_median(took_s, kept);
     int64_t left = (int64_t)fmin(left_s, 1e15);
     if (t->run->peak > 0)

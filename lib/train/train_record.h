@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /*
- * Lists the values logged of a step, once: key, kind (I a whole number, F a real one, B yes or
+ * Lists the values logged for a step, once: key, kind (I a whole number, F a real one, B yes or
  * no), the group of TensorBoard's tag, the name in Prometheus after "paro_train_", the factor
  * to its base unit, meaning.  The keys are those of log.jsonl (paro-train(1)).
  */
@@ -66,7 +66,7 @@ struct train_metric_row {
 extern const struct train_metric_row train_metrics[TRAIN_METRICS_COUNT];
 
 struct train_record {
-    double value[TRAIN_METRICS_COUNT]; /* of a later step than the last one's: the one before */
+    double value[TRAIN_METRICS_COUNT]; /* the last step's, or an earlier one's if it has none */
     char now[TRAIN_METRICS_COUNT];     /* whether the last step has it */
     char ever[TRAIN_METRICS_COUNT];
 };

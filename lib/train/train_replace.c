@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Begins a run anew in the folder of another (--force): in a new folder beside it, which takes
- * the old one's name with its first checkpoint, so that nothing of the old run is touched
- * before.  Rank 0's business, under the folder's lock.
+ * Replaces a run in its folder (--force): the new run has a new folder next to the old one, and
+ * takes the old one's name with its first checkpoint.  Until then nothing of the old run is
+ * touched.  Rank 0 only, under the folder's lock.
  *
  *     DIR            .DIR.paro-tmp     .DIR.old.paro-tmp
  *     the old run    the new one fills
- *     the old run    with `latest`                          its checkpoint is there
+ *     the old run    with `latest`                          its checkpoint is complete
  *     the new one    the old one                            exchanged, or, where two names
  *                    with `latest`     the old one          cannot be: moved
  *     the new one
  *
- * In whichever line a run is killed, what is beside DIR says what the next one has to do.
+ * Whichever line a run is killed in, the folders next to DIR show what the next run has to do.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,8 @@
 
 enum { LOGS_MAX = 1000000 };
 
-/* The first log.failed... that is free, mem_free; what is wrong is met when it is written. */
+/* The first log.failed... name that is free, mem_free; other errors are reported when it is
+   written. */
 static char *free_log(const char *out)
 {
     char name[40] = TRAIN_LOG_FAILED;
@@ -40,7 +41,7 @@ static char *free_log(const char *out)
     return path;
 }
 
-/* Keeps the log of its steps, which is all that stays of a run that came to no checkpoint. */
+/* Keeps the log of a run without a checkpoint; nothing else of it remains. */
 static int keep_log(struct train *t, const char *temp, struct err *err)
 {
     char *from = io_join(temp, "log.jsonl"), *to = free_log(t->run->out);
@@ -59,8 +60,8 @@ static int keep_log(struct train *t, const char *temp, struct err *err)
 
 /*
  * Removes a folder; a rest that cannot be removed is reported when the run ends, and the next
- * one tries again.  Its settings go first: without them it is no run that came to nothing,
- * whatever else is still there.
+ * one tries again.  Removes its settings first: without them it no longer counts as a failed
+ * run, whatever else remains.
  */
 static void discard_folder(struct train *t, const char *dir)
 {
@@ -72,8 +73,8 @@ static void discard_folder(struct train *t, const char *dir)
 }
 
 /*
- * Moves to the new run's folder the files of others in the old one, and what the user asked of
- * the run there.  -1: something did not move, and the folder has to stay.
+ * Moves to the new run's folder other files from the old one, and the user's requests to the
+ * run.  -1: something did not move, so the folder must stay.
  */
 static int move_others(const char *from, const char *to)
 {
@@ -96,7 +97,8 @@ static int move_others(const char *from, const char *to)
     return rc;
 }
 
-/* The same name is the temporary of "NAME.old": what somebody writes there is none of ours. */
+/* Removes the remains of the old run, unless a run in "NAME.old", which has the same temporary
+   name, is writing there. */
 static void discard_old(struct train *t, const char *name)
 {
     char *path = io_old_path(name);
@@ -110,8 +112,8 @@ static void discard_old(struct train *t, const char *name)
 }
 
 /*
- * The new run is whole and the old one has moved away.  A job script may have
- * made the folder again: an empty one gives way.
+ * The new run is complete and the old one has moved away.  A job script may have made the
+ * folder again: an empty one is replaced.
  */
 static int finish_exchange(const char *name, const char *temp, struct err *err)
 {
@@ -168,7 +170,7 @@ int train_replace_finish(struct train *t, struct err *err)
     return rc;
 }
 
-/* Refuses an output inside the folder: it would be removed with it, a log with all its
+/* Rejects an output inside the folder: it would be removed with it, such as a log with all its
    lines. */
 static int check_beside(const struct train *t, const char *what, const char *path,
                         const char *option, struct err *err)
@@ -198,7 +200,7 @@ static int check_outputs(const struct train *t, struct err *err)
                : 0;
 }
 
-/* A mount has no other name, which is better known before the first checkpoint. */
+/* A mount cannot be renamed, which is better reported before the first checkpoint. */
 static int check_mount(const char *name, struct err *err)
 {
     struct statx st;
@@ -227,7 +229,7 @@ static int begin_folder(struct train *t, struct err *err)
         t->old_lock = t->lock;
         t->lock = new;
     }
-    /* In the way: an old folder that could not be removed, or another's. */
+    /* In the way: an old folder that could not be removed, or another program's. */
     if (rc == 0 && t->replacement.in_the_way && !io_absent(old))
         rc = err_set(err, ERR_MISMATCH,
                      "'%s' is in the way of the old run, which has to move there on this file "
@@ -266,7 +268,7 @@ int train_replace_end(struct train *t, const char *step, struct err *err)
         return -1;
     t->home = dir->path;
     char *parent = io_parent(dir->path);
-    int rc = io_fsync_path(parent, err); /* whatever it says, the new run is there */
+    int rc = io_fsync_path(parent, err); /* even if this fails, the new run is in place */
     mem_free(parent);
     if (dir->temp && move_others(dir->temp, dir->path) == 0)
         discard_folder(t, dir->temp);
@@ -280,7 +282,7 @@ void train_replace_close(struct train *t, struct err *why)
     struct io_out *dir = &t->replacement;
     struct err ignored;
 
-    /* It has come to no checkpoint. */
+    /* The new run has no checkpoint. */
     if (t->world->rank == 0 && dir->path && t->home != dir->path && dir->temp) {
         int kept = keep_log(t, dir->temp, &ignored) == 0;
         if (why && t->kept)

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Saves a run's states while it continues.  A checkpoint is written by all ranks next to its
- * place and appears whole; `latest` is moved onto it afterwards, so that it always names a
- * complete one.
+ * Saves a run's states while it continues.  All ranks write a checkpoint under a temporary
+ * name, and it appears complete by a rename; `latest` is set to it afterwards, so that it
+ * always names a complete one.
  *
- *     step k        what trains is copied; rank 0 makes the folder
- *     step k + 1    the folder is there: each rank's thread writes its shard from the copy
- *     step ...      none writes any more: rank 0's thread writes the manifest, renames, prunes
+ *     step k        trained states are copied; rank 0 makes the folder
+ *     step k + 1    the folder exists: each rank's thread writes its shard from the copy
+ *     step ...      all have finished: rank 0's thread writes the manifest, renames, prunes
  *     step ...      nothing is left to do
  *
  * Ranks exchange their save state inside the step's own exchange (TRAIN_BUSY); a separate
  * message would queue after the new parameters.  So a rank's part of the manifest is a file
- * beside its shard.  Frozen values are read in place: masks change between two saves alone.
+ * next to its shard.  Frozen values are read in place: masks change only between two saves.
  *
- * A LOCAL saver writes into the folder of each host (train_local.c), all in one phase, in which
- * the threads of the ranks wait for each other and not for steps:
+ * A LOCAL saver writes into the folder of each host (train_local.c), in a single phase, in
+ * which the threads of the ranks wait for each other and not for steps:
  *
- *     each rank         copies that its states do not have arrive from their owners
+ *     each rank         receives copies that its states lack from their owners
  *     first of a host   removes older steps, makes the folder
  *     each rank         writes its shard and copies; its entry goes to the first of its host
  *     first of a host   exchanges entries with the other first ones, writes the manifest
  *
- * A rank that fails has an empty entry, and no host has the checkpoint then; all ranks know by
- * their flags.  That is a line, and the run continues.
+ * A rank that fails has an empty entry, so no host has the checkpoint; all ranks learn it from
+ * their flags.  This prints a line, and the run continues.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -47,21 +47,21 @@ struct train_saver {
     struct ckpt_shape shape;
     struct ckpt_run run;
     char name[40], strategy[4];
-    char *path;                /* owned; where the checkpoint will be, on every rank */
+    char *path;                /* owned; final path of the checkpoint, on every rank */
     struct io_out dir;         /* rank 0's */
     struct train_images files; /* this rank's own, then the copies that it holds */
-    struct train_local *local; /* borrowed; NULL: of the run's folder */
-    int64_t *entry_at; /* [ranks + 1], owned; in the entries: of the ranks of host after host */
-    char *entries;     /* owned; the first rank of a host has all, others their own */
-    int failing;       /* the local checkpoint before this one failed */
+    struct train_local *local; /* borrowed; NULL: saves to the run's folder */
+    int64_t *entry_at; /* [ranks + 1], owned; offsets in entries: ranks ordered by host */
+    char *entries;     /* owned; all on the first rank of a host, else this rank's own */
+    int failing;       /* the previous local checkpoint failed */
     pthread_t thread;
-    int running;     /* a thread is to be joined */
-    atomic_int over; /* and is done */
+    int running;     /* the thread must be joined */
+    atomic_int over; /* the thread is done */
     int rc;          /* its outcome, with err */
     struct err err;
 };
 
-/* ---- what is written ---- */
+/* ---- files ---- */
 
 static int hold(void *arg)
 {
@@ -70,7 +70,7 @@ static int hold(void *arg)
     return engine_is_sending(s->train->engine);
 }
 
-/* "shard-00003.json": a rank's part of the manifest, until there is one. */
+/* "shard-00003.json": a rank's part of the manifest, until that is written. */
 static void entry_name(int rank, char name[32])
 {
     snprintf(name, 32, "shard-%05d.json", rank);
@@ -97,7 +97,7 @@ static int write_shard(struct train_saver *s, char **entry, struct err *err)
     return rc;
 }
 
-/* Read and removed; owned by the caller. */
+/* Reads and removes an entry; owned by the caller. */
 static int take_entry(const struct train_saver *s, int rank, char **entry, struct err *err)
 {
     char name[32];
@@ -130,8 +130,8 @@ static char *save_entry_of(const struct train_saver *s, int rank)
     return s->entries + s->entry_at[save_place_of(s, rank)];
 }
 
-/* Writes the manifest of all ranks' parts, and with what a checkpoint in the run's folder
-   carries. */
+/* Writes the manifest from all ranks' parts, and the carry of a checkpoint in the run's
+   folder. */
 static int write_manifest(struct train_saver *s, struct err *err)
 {
     struct train *t = s->train;
@@ -154,7 +154,7 @@ static int write_manifest(struct train_saver *s, struct err *err)
     return rc;
 }
 
-/* Rank 0, when all shards are there. */
+/* On rank 0, when all shards are complete. */
 static int publish_checkpoint(struct train_saver *s, struct err *err)
 {
     struct train *t = s->train;
@@ -176,7 +176,7 @@ static int publish_checkpoint(struct train_saver *s, struct err *err)
 
 /* ---- a local checkpoint ---- */
 
-/* The first rank of this host has the folder (*rc), or gets the entries of the others. */
+/* The first rank of this host announces the folder (*rc), or gets the others' entries. */
 static int exchange_host(struct train_saver *s, enum tag tag, int *rc, struct err *err)
 {
     const struct world *w = s->train->world;
@@ -214,7 +214,7 @@ static int exchange_hosts(struct train_saver *s, struct err *err)
     return failed;
 }
 
-/* The first rank of a host, failed or not.  Where some rank has failed, that one says so. */
+/* On the first rank of a host, failed or not.  A rank that has failed reports that itself. */
 static int publish_local(struct train_saver *s, struct err *err)
 {
     if (exchange_hosts(s, err))
@@ -225,7 +225,7 @@ static int publish_local(struct train_saver *s, struct err *err)
     return io_end(&s->dir, write_manifest(s, err), err);
 }
 
-/* rc: this rank's copy.  A rank that has failed takes part all the same. */
+/* rc: outcome of this rank's copy.  A rank that has failed still takes part. */
 static int write_local(struct train_saver *s, int rc, struct err *err)
 {
     const struct train_images *f = &s->files;
@@ -234,7 +234,7 @@ static int write_local(struct train_saver *s, int rc, struct err *err)
     int64_t *at = &s->entry_at[save_place_of(s, rank)];
     char *entry = NULL;
 
-    if (first && rc == 0) /* to remove a step takes a while */
+    if (first && rc == 0) /* removing a step takes a while */
         has = rc = err_any(train_local_prune(s->train, err) ||
                            io_dir_create(&s->dir, s->path, IO_MAKE_WAY, err));
     memset(save_entry_of(s, rank), 0, (size_t)(at[1] - at[0]));
@@ -265,8 +265,8 @@ static void write_part(struct train_saver *s)
 }
 
 /*
- * Training goes first where there are no processors to spare: there is time until the next.
- * But for local checkpoints: there is little, and they wait for each other and hold MPI's lock.
+ * Gives way to training where there are no spare processors: there is time until the next save.
+ * Not for local checkpoints: there is little, and they wait for each other and hold MPI's lock.
  */
 static void *run_thread(void *arg)
 {
@@ -278,7 +278,7 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-/* Signals are the first thread's.  Without a thread the work is done here. */
+/* Leaves signals to the first thread.  Without a thread the work is done here. */
 static void start_thread(struct train_saver *s)
 {
     sigset_t all, was;
@@ -304,7 +304,7 @@ static int join_thread(struct train_saver *s, struct err *err)
 
 /* ---- the phases ---- */
 
-/* rc, err: what has become of the copy; reported in the next exchange. */
+/* rc, err: outcome of the copy; reported in the next exchange. */
 static void begin_checkpoint(struct train_saver *s, int rc, const struct err *err)
 {
     struct train *t = s->train;
@@ -329,7 +329,7 @@ static void begin_checkpoint(struct train_saver *s, int rc, const struct err *er
         s->rc = io_dir_create(&s->dir, s->path, IO_MAKE_WAY, &s->err);
 }
 
-/* All ranks are done with the phase at hand, and well. */
+/* All ranks have finished the current phase successfully. */
 static void next_phase(struct train_saver *s)
 {
     struct train *t = s->train;
@@ -347,8 +347,8 @@ static void next_phase(struct train_saver *s)
 }
 
 /*
- * A local checkpoint that failed on some rank is removed on all, with one line.  Collective;
- * -1: a rank is gone.
+ * Removes a local checkpoint that failed on some rank from all hosts, and prints one line.
+ * Collective; -1: a rank is lost.
  */
 static int give_up_local(struct train_saver *s, struct err *err)
 {
@@ -371,7 +371,7 @@ static int give_up_local(struct train_saver *s, struct err *err)
     return 0;
 }
 
-/* All that is in flight ends, and all ranks know it. */
+/* Finishes all phases in progress, with an agreement. */
 static int finish_phases(struct train_saver *s, struct err *err)
 {
     while (s && s->phase != NONE) {
@@ -415,7 +415,7 @@ int64_t train_save_flag(struct train *t)
 int train_save_advance(struct train *t, int64_t flags, struct err *err)
 {
     struct train_saver *s = t->saver, *local_saver = t->local_saver;
-    struct err none; /* a failed rank has said so, and the run ends */
+    struct err none; /* a failed rank has reported it, and the run ends */
 
     if (s->phase != NONE && !(flags & TRAIN_BUSY)) {
         join_thread(s, &none);
@@ -434,7 +434,7 @@ int train_save_begin(struct train *t, struct err *err)
 {
     struct train_saver *s = t->saver;
 
-    /* The one before is late: it is waited for, since there is but one copy. */
+    /* If the previous save is late, waits for it, since there is only one copy. */
     if (finish_phases(s, err) || train_easy_save(t, err))
         return -1;
     if (s->files.image->state) {
@@ -450,7 +450,7 @@ void train_save_local(struct train *t)
     struct train_saver *s = t->local_saver;
     struct err err = {0};
 
-    /* While the one before is being written this one is left out, on all ranks. */
+    /* Skips this one on all ranks while the previous one is being written. */
     if (s && s->phase == NONE && t->step % (int64_t)t->settings.local_every == 0)
         begin_checkpoint(s, train_images_take(&s->files, &err), &err);
 }
@@ -495,7 +495,7 @@ static struct train_saver *new_saver(struct train *t)
     return s;
 }
 
-/* All but the checksums is the same every time, and so is the length. */
+/* All but the checksums is the same in every checkpoint, and so is the length. */
 static int open_entries(struct train_saver *s, struct err *err)
 {
     const struct world *w = s->train->world;
@@ -518,7 +518,7 @@ static int open_entries(struct train_saver *s, struct err *err)
     return rc;
 }
 
-/* With the copies that this rank holds of other groups' shards. */
+/* Also for the copies that this rank holds of other groups' shards. */
 static int open_local(struct train *t, struct err *err)
 {
     const struct groups *g = &engine_layout(t->engine)->groups;
@@ -526,7 +526,7 @@ static int open_local(struct train *t, struct err *err)
 
     if (!t->local)
         return 0;
-    if (copies > g->count - 1) { /* hosts that are gone may take their groups with them */
+    if (copies > g->count - 1) { /* lost hosts may take their groups with them */
         train_print(t,
                     "keeps %d local copies of each shard, not %d (--copies): there %s %d "
                     "other group%s",

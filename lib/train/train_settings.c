@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Lists the settings that a YAML file and options can set, and reads both: one list for both.
- */
+/* Lists the settings that a YAML file and options can set, and reads both from one list. */
 #include "train/train.h"
 
 #include <math.h>
@@ -11,7 +9,7 @@
 #include "base/num.h"
 #include "value/value_yaml.h"
 
-/* As in a file. */
+/* As texts of a file. */
 struct texts {
     char *format;
 #define X_TEXT(name, option, kind, value, least, most, text) char *name;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Loads the states that a run begins with: fresh ones, a checkpoint, the run's own last one.
- */
+/* Loads the states that a run begins with: fresh ones, a checkpoint, the run's own last one. */
 #include "train/train_inside.h"
 
 #include <inttypes.h>
@@ -14,13 +12,13 @@
 #include "base/run_folder.h"
 #include "ckpt/ckpt_states.h"
 
-/* Where states come from: weights of another place, or (resume) of a run's checkpoint. */
+/* The source of states: initial weights, or (resume) a run's checkpoint. */
 struct start {
     struct train *train; /* borrowed; train->start is the folder */
     int resume;
     struct weights weights;
     struct states states;
-    char hash[33]; /* of the weights */
+    char hash[33]; /* hash of the weights */
     struct ckpt_repaired repaired;
 };
 
@@ -34,7 +32,7 @@ int train_is_auto(const struct train_run *run)
     return run->resume && strcmp(run->resume, "auto") == 0;
 }
 
-/* The second one takes what trains from the first, step by step; not what is frozen. */
+/* The second engine copies trained states from the first at each step, but not frozen ones. */
 static int load_engines(struct start *s, struct err *err)
 {
     struct states *from = &s->states;
@@ -44,7 +42,7 @@ static int load_engines(struct start *s, struct err *err)
 
     from->model = &t->plan.model;
     from->seed = (uint64_t)t->settings.seed;
-    /* This rank's share of the processors, where they are not given out. */
+    /* This rank's share of the processors, if they are not assigned to ranks. */
     from->threads =
         sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set) / t->world->node_ranks;
     int rc = engine_load(t->engine, &source, s->resume, err);
@@ -54,7 +52,7 @@ static int load_engines(struct start *s, struct err *err)
     return rc;
 }
 
-/* Where a run stood, whose checkpoint is resumed. */
+/* Restores the position of the resumed run. */
 static int take_run(struct start *s, struct err *err)
 {
     const struct ckpt_run *run = &s->weights.ckpt.run;
@@ -88,7 +86,7 @@ static int find_numbers(struct start *s, struct err *err)
     return 0;
 }
 
-/* Opens the weights as one rank alone can; a local checkpoint is open. */
+/* Opens the weights as far as one rank alone can; a local checkpoint is already open. */
 static int state_open_weights(struct start *s, struct err *err)
 {
     const char *dir = s->train->start;
@@ -102,13 +100,13 @@ static int state_open_weights(struct start *s, struct err *err)
     return weights_open(&s->weights, dir, NULL, err);
 }
 
-/* Whether they are what this run needs. */
+/* Checks that the weights suit this run. */
 static int check_weights(struct start *s, struct err *err)
 {
     struct train *t = s->train;
 
     if (!s->weights.ckpt.fetch)
-        s->weights.ckpt.turn = t->world->rank; /* the copies' disks share the work */
+        s->weights.ckpt.turn = t->world->rank; /* distributes the work over the copies' disks */
     s->states = (struct states){.weights = &s->weights};
     if (states_check_model(&s->weights, &t->plan.model, err) || find_numbers(s, err))
         return -1;
@@ -136,7 +134,8 @@ static int state_carry_named(struct start *s, struct err *err)
                : carry_folder(&t->carry, named, err);
 }
 
-/* The same weights on all ranks: folders of one name on several machines may differ. */
+/* Checks that all ranks have the same weights: folders with one name on several machines may
+   differ. */
 static int check_same(struct start *s, struct err *err)
 {
     struct train *t = s->train;
@@ -159,7 +158,7 @@ static int check_same(struct start *s, struct err *err)
     return 0;
 }
 
-/* Frozen parameters have no master copy: the digits that their type does not hold are lost. */
+/* Frozen parameters have no master copy: digits that their type cannot hold are lost. */
 static void note_rounded(const struct train *t)
 {
     const struct plan *p = &t->plan;
@@ -183,7 +182,8 @@ static int load_states(struct start *s, struct err *err)
     return t->run->dry ? 0 : load_engines(s, err);
 }
 
-/* An I/O error may be temporary, and another format needs another program: no damage. */
+/* An I/O error may be temporary, and another format needs another program: neither is
+   damage. */
 static int is_damage(const struct err *err)
 {
     return (err->code == ERR_INPUT && strcmp(err->key, "format")) ||
@@ -191,8 +191,8 @@ static int is_damage(const struct err *err)
 }
 
 /*
- * Takes the files that a local checkpoint does not carry from the newest one in the run's
- * folder that has them whole, or from the checkpoint that the run began with.
+ * Gets the files that a local checkpoint lacks from the newest checkpoint in the run's folder
+ * that has them intact, or from the one that the run began with.
  */
 static int carry_local(struct train *t, struct err *err)
 {
@@ -212,19 +212,19 @@ static int carry_local(struct train *t, struct err *err)
             return rc;
         carry_release(&t->carry);
     }
-    if (rc) /* they are worth less than the states */
+    if (rc) /* the states matter more */
         train_print(t, "later checkpoints have no tokenizer files: %s", err->text);
     return 0;
 }
 
-/* Rank 0 alone has one.  A tokenizer that is named replaces the folder's own. */
+/* On rank 0 only.  A given tokenizer replaces the folder's own. */
 static int take_carry(struct start *s, struct err *err)
 {
     struct train *t = s->train;
 
     if (t->world->rank)
         return 0;
-    carry_release(&t->carry); /* of a checkpoint that was damaged */
+    carry_release(&t->carry); /* from a damaged checkpoint */
     if (s->weights.ckpt.fetch)
         return carry_local(t, err);
     if (carry_weights(&t->carry, &s->weights, !t->run->tokenizer, err))
@@ -234,12 +234,12 @@ static int take_carry(struct start *s, struct err *err)
     return 0;
 }
 
-/* Loads what lies in t->start.  1: the checkpoint is damaged; -1: another error. */
+/* Loads the states in t->start.  1: the checkpoint is damaged; -1: another error. */
 static int state_load(struct start *s, struct err *err)
 {
     static const struct {
         int (*run)(struct start *s, struct err *err);
-        int damage; /* an error may be the checkpoint's, not of what this run wants of it */
+        int damage; /* 1: errors mean damage; 0: the checkpoint may not suit this run */
     } parts[] = {{state_open_weights, 1}, {check_weights, 0}, {take_carry, 1},
                  {state_carry_named, 0},  {check_same, 0},    {load_states, 1}};
     int rc = 0;
@@ -253,7 +253,7 @@ static int state_load(struct start *s, struct err *err)
     return rc;
 }
 
-/* Reports once what any rank found damaged and read from copies. */
+/* Reports once all damage that any rank found and repaired from copies. */
 static int report_repaired(const struct start *s, struct err *err)
 {
     struct train *t = s->train;
@@ -266,7 +266,7 @@ static int report_repaired(const struct start *s, struct err *err)
         if (sum.blocks + sum.files == 0)
             sum.first = all[r].first;
         sum.blocks += all[r].blocks;
-        /* All read the same ones. */
+        /* All ranks read the same files. */
         sum.files = all[r].files > sum.files ? all[r].files : sum.files;
     }
     if (rc == 0 && ckpt_repaired_print(&sum, t->start, text, sizeof text))
@@ -275,7 +275,7 @@ static int report_repaired(const struct start *s, struct err *err)
     return rc;
 }
 
-/* There may be no other one: nothing of it stays, moments neither.  1; -1: that failed. */
+/* Forgets all of it, moments too, as there may be no other.  Returns 1; -1: failed. */
 static int forget_damaged(struct start *s, const char *name, struct err *err)
 {
     struct train *t = s->train;
@@ -289,8 +289,8 @@ static int forget_damaged(struct start *s, const char *name, struct err *err)
 }
 
 /*
- * The newest checkpoint of the hosts that is whole, if it is no older than that of the run's
- * folder, `newest`; -1: that is not known.  1: there is none.
+ * Loads the newest intact local checkpoint, if it is no older than `newest`, that of the run's
+ * folder; -1: unknown.  Returns 1 if there is none.
  */
 static int load_local(struct start *s, int64_t newest, struct err *err)
 {
@@ -315,7 +315,7 @@ static int load_local(struct start *s, int64_t newest, struct err *err)
             return -1;
         train_find_end(t);
     }
-    if (rc == 0) /* whether that of the same step is whole is not known: it is made anew */
+    if (rc == 0) /* the folder's checkpoint of this step may be damaged: saves it again */
         t->saved = newest < t->step ? newest : -1;
     return rc;
 }
@@ -334,8 +334,8 @@ int train_check_start(const struct train *t, int given, struct err *err)
 }
 
 /*
- * The run's own newest checkpoint that is whole; 1: there is none.  Where those of its folder
- * are all damaged, the error is that of the newest.
+ * Loads the run's own newest intact checkpoint; 1: there is none.  If all those of its folder
+ * are damaged, returns the error of the newest.
  */
 static int load_own(struct start *s, struct err *err)
 {
@@ -369,14 +369,14 @@ static int load_own(struct start *s, struct err *err)
     if (t->fell_back)
         train_print(t, "checkpoint '%s'%s is damaged, skipped: %s", newest, older, first.text);
     mem_free(newest);
-    if (own.newest >= 0) { /* the name that stays, when `latest` leads elsewhere */
+    if (own.newest >= 0) { /* a name that remains valid when `latest` changes */
         mem_free(t->start);
         t->start = train_folder_path(t, t->step);
     }
     return 0;
 }
 
-/* The run's own last checkpoint, a given one, or fresh values. */
+/* Loads the run's own last checkpoint, a given one, or fresh values. */
 static int load_start(struct start *s, struct err *err)
 {
     struct train *t = s->train;

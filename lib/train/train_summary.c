@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prints one line about a run on standard error, also without a terminal: where it resumes,
- * what it did and where its checkpoint is.  Prints what a dry run would do, too.
+ * Prints single lines about a run on standard error, also without a terminal: where it resumes,
+ * what it did and where its checkpoint is.  Also prints the result of a dry run.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ void train_print(const struct train *t, const char *fmt, ...)
     va_end(args);
 }
 
-/* "; learning rate of step 11: 3e-05 -> 0.000165": by the settings before and now. */
+/* "; learning rate of step 11: 3e-05 -> 0.000165": from the settings before and now. */
 static void print_change(const struct train *t, char *text, size_t space)
 {
     struct units before, now;
@@ -42,7 +42,7 @@ static void print_change(const struct train *t, char *text, size_t space)
                  before.text, now.text);
 }
 
-/* The data of a step are those after as many steps of this size, whatever size they had. */
+/* A step's data follow those of as many steps of the current size, whatever size they had. */
 static void summary_note_batch(const struct train *t)
 {
     int64_t each = plan_sequences(&t->plan.settings, t->plan.groups.ranks);
@@ -125,7 +125,7 @@ int train_summary_done(struct train *t, int stopped, struct err *err)
 
 /* ---- a dry run ---- */
 
-struct need { /* of a rank, in bytes */
+struct need { /* needs of a rank, in bytes */
     int64_t states, buffers, host;
 };
 
@@ -144,7 +144,7 @@ static struct need need_of(const struct train *t)
     return n;
 }
 
-/* The system promises memory that it does not have: the ranks of a host are added up. */
+/* Adds up the ranks of a host, since the system promises memory that it does not have. */
 static int summary_check_host(struct train *t, const struct need *mine, int64_t available,
                               struct err *err)
 {
@@ -166,7 +166,7 @@ static int summary_check_host(struct train *t, const struct need *mine, int64_t 
     return world_agree(w, rc, err);
 }
 
-/* The rank that needs most. */
+/* Finds the rank that needs most. */
 static int summary_find_largest(struct train *t, struct need *most, struct err *err)
 {
     int ranks = t->world->ranks;

@@ -3,7 +3,7 @@
  * Traces a step: gathers the ranks' events on rank 0 and prints them as a line and as JSON.
  * Leaves the drawing to train_trace_draw.c.
  *
- * There is no clock that all hosts share: each rank counts from its own beginning of the step.
+ * Hosts have no common clock: each rank counts from its own beginning of the step.
  */
 #include "train/train_trace.h"
 
@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "train/train_inside.h"
 
-/* The fields of a line of the text, in this order; times are ns. */
+/* Fields of a line of text, in this order; times are ns. */
 enum { NODE, ISSUED, START, END, SLOW, FAST, FIELDS };
 
 static int64_t ns_of(double seconds)
@@ -90,7 +90,7 @@ static void add_bar(struct train_trace_rank *r, struct train_trace_bar bar)
         r->bar[r->bars++] = bar;
 }
 
-/* Which of what a row names ended last; -1: none is kept. */
+/* The row that ended last among those that a row names; -1: none was recorded. */
 static int waited_for(const struct train_trace *t, const struct train_trace_rank *r, int node)
 {
     int last = -1;
@@ -197,13 +197,14 @@ static void put_name(struct jout *j, const char *what, int pid, int tid, const c
     jout_close(j, '}');
 }
 
-/* The compute lane first. */
+/* Shows the compute lane first. */
 static int tid_of(int lane)
 {
     return (lane + 1) % STEP_LANES;
 }
 
-/* Microseconds, of whole nanoseconds: what ends where the next begins does so in text, too. */
+/* Microseconds, from whole nanoseconds: adjacent intervals have equal bounds in the text,
+   too. */
 static double us_of(double seconds)
 {
     return (double)ns_of(seconds) / 1000;
@@ -219,8 +220,8 @@ static void put_node(struct jout *j, const struct train_trace *t, const char *ke
     jout_text(j, key, name);
 }
 
-/* The computation behind which a transfer was issued, and the transfer that it had to follow.
- */
+/* The computation after which a transfer was issued, and the transfer that it had to wait
+ * for. */
 static void put_causes(struct jout *j, const struct train_trace *t, int node)
 {
     int issuer = node - 1;
@@ -256,7 +257,7 @@ static void put_args(struct jout *j, const struct train_trace *t, int rank,
     if (critical_s > 0 && !b->waits)
         jout_num(j, "critical_us", us_of(critical_s));
     if (!b->waits && (v->start_s < 0 || v->end_s > r->step_s))
-        jout_bool(j, "clipped", 1); /* bytes are the whole conversion's */
+        jout_bool(j, "clipped", 1); /* the bytes are the whole conversion's */
     jout_close(j, '}');
 }
 
@@ -321,7 +322,7 @@ static void put_totals(struct jout *j, const struct train_trace *t, int rank)
     jout_close(j, '}');
 }
 
-/* The events first: Perfetto has been known to stop at a key that it does not know. */
+/* Prints the events first: some versions of Perfetto stop at an unknown key. */
 void train_trace_json(const struct train_trace *t, FILE *out)
 {
     struct jout j = {.file = out};
@@ -378,7 +379,7 @@ static int write_files(struct train *t, const struct train_trace *trace, struct 
     return rc;
 }
 
-/* Whether the plan's fabric has the rates that a prediction needs. */
+/* Predicts the step, if the plan's fabric has the rates for it. */
 static int predict_step(const struct plan *p, struct plan_timeline *out)
 {
     struct topo fabric = {0};
@@ -393,7 +394,7 @@ static int predict_step(const struct plan *p, struct plan_timeline *out)
     return known;
 }
 
-/* Rank 0's part, with the texts of all. */
+/* Rank 0's part, with the texts of all ranks. */
 static int show_trace(struct train *t, const struct step *rows, char *const *texts,
                       struct err *err)
 {
@@ -438,7 +439,8 @@ int train_trace_open(struct train *t, struct err *err)
 
 void train_trace_before(struct train *t)
 {
-    /* The step before it, too: its parameters are on their way when this one begins. */
+    /* Also traces the previous step: its parameters are still being sent when this one
+       begins. */
     if (t->trace_step && !t->tracing && t->step < t->trace_step &&
         t->step + 2 >= t->trace_step) {
         engine_trace(t->engine, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Draws a traced step: the predicted step, some ranks with what they wait for, and the slowest
- * one's critical path.
+ * Draws a traced step: the predicted step, some ranks with their waits, and the slowest one's
+ * critical path.
  */
 #include "train/train_trace.h"
 
@@ -20,7 +20,7 @@ int train_trace_drawn(const struct train_trace *t, int drawn[TRAIN_TRACE_DRAWN])
     for (int r = 0; r < t->ranks && n < TRAIN_TRACE_DRAWN; r++) {
         if (t->ranks > TRAIN_TRACE_DRAWN && g->local_of[r] != 0 && r != t->slowest)
             continue;
-        /* The last place is kept for the slowest. */
+        /* Reserves the last row for the slowest. */
         if (n + 1 == TRAIN_TRACE_DRAWN && !there && r < t->slowest)
             continue;
         there |= r == t->slowest;
@@ -32,8 +32,8 @@ int train_trace_drawn(const struct train_trace *t, int drawn[TRAIN_TRACE_DRAWN])
 struct picture {
     const struct train_trace *trace;
     int drawn[TRAIN_TRACE_DRAWN];
-    int top;  /* the row of the first rank: one below the predicted step */
-    int bars; /* of the largest rank: a bar's item is row * bars + bar */
+    int top;  /* the first rank's row: one below the predicted step */
+    int bars; /* most bars of any rank: a bar's item is row * bars + bar */
 };
 
 static void add_rank(struct svg_timeline *pic, const struct picture *p, int rank, int at)
@@ -96,7 +96,7 @@ static void trace_draw_tip_of(const void *of, const struct svg_bar *bar, char *t
              units_time(&took, bar->end_s - bar->start_s), units_time(&from, bar->start_s));
 }
 
-/* On the step, its path, the predicted step, and the ranks that are drawn. */
+/* Notes the step, its path, the predicted step, and the drawn ranks. */
 static void trace_draw_put_note(const struct train_trace *t, int drawn, char *text,
                                 size_t space)
 {
