@@ -35,8 +35,7 @@ struct coll_vector_spec {
     void *combine_arg;       /* borrowed as long as the rows exist */
     enum schedule_algo algo; /* not auto */
     int64_t chunk_bytes;     /* 0: PICK_CHUNK_USUAL */
-    /* levels of the fabric and blocks above groups, as in schedule_spec */
-    int levels;
+    int levels;       /* levels of the fabric and blocks above groups, as in schedule_spec */
     const int *block; /* borrowed */
     int turns_most;   /* limit of a rank's turns (exec_turns.h); 0: none */
 };

@@ -77,8 +77,7 @@ void device_wait(struct device_queue *q, const struct device_event *e);
 int device_done(const struct device_event *e, struct err *err);
 /* blocks until it has happened */
 int device_event_sync(const struct device_event *e, struct err *err);
-/* blocks until the queue is empty */
-int device_sync(struct device_queue *q, struct err *err);
+int device_sync(struct device_queue *q, struct err *err); /* blocks until the queue is empty */
 /*
  * A GRAPH is recorded work that one call issues again.  Between begin and end, work that this
  * thread issues to the queue is not done but recorded, with its memory addresses.  Not

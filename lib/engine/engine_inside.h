@@ -182,16 +182,14 @@ struct engine {
     struct engine_size *size;
     struct engine_slot *slot;
     struct engine_bucket *bucket;
-    struct step_buffers buffers; /* slot, bucket owned */
-    /* f32, host memory: a piece of the caller's data */
-    float *piece;
-    struct engine_word *words;    /* [ranks] */
-    struct coll_traffic *traffic; /* [ranks] scratch */
-    /* [ranks] traffic of one parameter sync of all units */
-    struct coll_traffic *sync_traffic;
-    struct range *ranges;                      /* [layout_ranges_max] the ranges of a G shard */
-    int32_t *tokens, *targets;                 /* host memory */
-    float *losses;                             /* borrowed, or NULL */
+    struct step_buffers buffers;       /* slot, bucket owned */
+    float *piece;                      /* f32, host memory: a piece of the caller's data */
+    struct engine_word *words;         /* [ranks] */
+    struct coll_traffic *traffic;      /* [ranks] scratch */
+    struct coll_traffic *sync_traffic; /* [ranks] traffic of one parameter sync of all units */
+    struct range *ranges;              /* [layout_ranges_max] the ranges of a G shard */
+    int32_t *tokens, *targets;         /* host memory */
+    float *losses;                     /* borrowed, or NULL */
     struct stream *stream[STEP_COMPUTE];       /* one for each lane */
     struct arena shared, own, residuals, host; /* host: host memory, with a GPU */
     int64_t state_bytes;
@@ -209,8 +207,7 @@ struct engine {
 int engine_device_open(struct engine *e, const struct engine_options *o, struct err *err);
 /* Allocates the measured memory: on the device, and on the host if the device is a GPU. */
 int engine_device_memory(struct engine *e, int64_t own, int64_t shared, struct err *err);
-/* bytes that the plan predicts for this device */
-double engine_planned(const struct engine *e);
+double engine_planned(const struct engine *e); /* bytes predicted for this device */
 int engine_device_events(struct engine *e, struct err *err);
 void engine_device_events_close(struct engine *e);
 void engine_device_drain(struct engine *e); /* waits for all issued work */

@@ -22,8 +22,7 @@ struct exec_track {
     ncclComm_t comm;
     struct device_queue *queue[2]; /* owned */
     void *registered;              /* NCCL's registration of the taken memory, or NULL */
-    /* [2][ranks] whether this track has sent to, received from the rank */
-    char *met;
+    char *met; /* [2][ranks] whether this track has sent to, received from the rank */
 };
 
 struct exec_nccl {
@@ -60,9 +59,8 @@ struct exec_nccl_handle {
     const struct device_event *after;
     struct device_event *then;
     int64_t ticket;
-    int started; /* a run is in progress */
-    /* begun; turns in the queues; the whole run is in the queues */
-    int opened, issued, ended;
+    int started;               /* a run is in progress */
+    int opened, issued, ended; /* begun; turns in the queues; the whole run is in the queues */
     int watch[TURN_QUEUES_MOST]; /* the first point of each queue not known to be done */
     int64_t arrived_bytes;
     double moved_s;

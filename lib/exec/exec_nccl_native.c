@@ -15,8 +15,7 @@ struct exec_nccl_native {
     int is_two_level; /* the following members are set */
     struct layout layout;
     ncclComm_t inside; /* the ranks of this group */
-    /* [segments] the holders, one a group; NULL where this rank holds none */
-    ncclComm_t *rail;
+    ncclComm_t *rail; /* [segments] the holders, one a group; NULL where this rank holds none */
 };
 
 /* Splits without blocking: waits for the parent until the split is done, then for the child. */

@@ -50,8 +50,7 @@ struct turns {
     int waits;
     size_t waits_space;
     int first[TURN_QUEUES_MOST], last[TURN_QUEUES_MOST]; /* points of a queue, or -1 */
-    /* the rows' own scratch, then the slots */
-    int64_t scratch_bytes;
+    int64_t scratch_bytes; /* the rows' own scratch, then the slots */
 };
 
 /* Bytes of the slots of `tracks` tracks if a turn receives at most `bytes` to be added; bytes

@@ -47,9 +47,8 @@ struct model_tensor {
     int unit;
     int64_t offset; /* elements, within the unit */
     int64_t elems;  /* for a sparse matrix fewer than its shape has */
-    /* sparse matrix: number of outputs that are active together; 0: not sparse */
-    int block;
-    int dims;                   /* 1 or 2 */
+    int block; /* sparse matrix: number of outputs that are active together; 0: not sparse */
+    int dims;  /* 1 or 2 */
     int64_t shape[2];           /* as stored: rows (out features), columns (in features) */
     int transposed;             /* matrix stored as (in, out), as GPT-2's Conv1D does */
     double init_std, init_mean; /* initial values: normal distribution */

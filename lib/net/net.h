@@ -63,8 +63,7 @@ struct net_options {
     struct kern *kern; /* borrowed; keeps the last loss, so only one net may use it */
     int batch, seq;    /* B, T */
     int recompute;
-    /* micro-batches whose activations are kept at the same time; 0 means 1 */
-    int together;
+    int together; /* micro-batches whose activations are kept at the same time; 0 means 1 */
     enum dtype compute; /* DTYPE_F32 or DTYPE_BF16 */
     int forward_only;
     int window; /* forward_only, B 1, on a CPU: positions at once; 0 means seq */
