@@ -109,7 +109,7 @@ struct coll_handle {
     struct coll_traffic mine; /* this rank's traffic in one run */
     int64_t slow_bytes;       /* one run, through the busiest port in its busier direction */
     int64_t fast_bytes_rank;  /* one run, sent inside its group by the rank that sends most */
-    int64_t scratch_bytes;    /* this rank's, besides in and out; NCCL: see coll_on_gpu */
+    int64_t scratch_bytes;    /* this rank's, without in and out; NCCL: see coll_on_gpu */
     int64_t residual_elems;   /* this rank's number of residual floats (exec.h) */
     struct stream *stream;    /* the stream of the last run pushed; NULL: no run yet */
     int64_t ticket;

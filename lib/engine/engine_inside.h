@@ -65,7 +65,7 @@ struct engine_share {
  *     params  | shard of the trained | shard of the frozen |
  */
 struct engine_unit {
-    int64_t elems, trained; /* of both vectors; of the trained one */
+    int64_t elems, trained; /* elements of both vectors; of the trained one */
     struct engine_share share[ENGINE_SHARES];
     struct engine_size *size, *frozen_size; /* borrowed; NULL if the vector is empty */
     void *params;                           /* param_type, in shared memory */

@@ -48,7 +48,7 @@ typedef void (*exec_combine)(void *to, const void *arrived, int64_t n, void *arg
 
 /* Memory of one rank's chunks.  The arrays are owned: exec_places_init makes them. */
 struct exec_places {
-    int chunks; /* of the schedule, without its scratch chunks */
+    int chunks; /* the schedule's, without scratch chunks */
     int coded;  /* chunks of the schedule, without its scratch chunks */
     enum dtype type;
     enum dtype_op redop;  /* adds; DTYPE_AVG divides complete sums by the ranks */

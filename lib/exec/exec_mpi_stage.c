@@ -26,7 +26,7 @@ struct way {                           /* in: to the host; out: to the GPU */
     struct device_event *there[AHEAD]; /* owned: recorded after each issued copy */
     int64_t bytes;                     /* up to the last byte that rows read, or write */
     int cells, *cell;                  /* cells that may be copied, in this order; owned */
-    int asked, came;                   /* of these: copies issued, copies done */
+    int asked, came;                   /* copies issued, copies done */
     int64_t came_bytes;
 };
 

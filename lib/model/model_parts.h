@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-/* Declares what the files of this folder share. */
+/* Declares functions shared by the files of this folder. */
 
 /* Reads family and numbers from the text of a config.json, text[bytes] is 0; makes no units. */
 int model_config_read(struct model *m, const char *name, const char *text, int64_t bytes,

@@ -11,7 +11,7 @@ struct walk {
     const struct net *net;
     const struct net_hand *hand;
     const struct model_tensor *first, *at;
-    int64_t in, rows, ld, out, column; /* of the line; columns of y before this matrix */
+    int64_t in, rows, ld, out, column; /* the line's; column: columns of y before this matrix */
     struct kern_sparse w;
 };
 

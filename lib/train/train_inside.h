@@ -75,7 +75,7 @@ struct train {
     struct meter *meter;                     /* NULL: none */
     int64_t trace_step;                      /* 0: none */
     int tracing;                             /* events are being recorded, or were */
-    double eval_loss, eval_s;                /* of the completed step: train_eval */
+    double eval_loss, eval_s;                /* the completed step's: train_eval */
     double eval_bits;                        /* per byte of text; NAN: unknown */
     double save_s;                   /* pause for a checkpoint since the last step; NAN: none */
     double path_s;                   /* critical path of that step on rank 0; NAN: unknown */
