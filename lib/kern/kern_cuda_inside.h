@@ -34,7 +34,7 @@ struct kern_cuda {
 
     struct kern_cuda_stage stage[KERN_CUDA_STAGES];
     int next_stage;
-    int64_t *first; /* counts per token, [vocab + 1] */
+    int64_t *first; /* [vocab + 1] first position of each token when sorted */
     int64_t vocab;
 
     struct kern_cuda_heads {

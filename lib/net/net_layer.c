@@ -158,7 +158,7 @@ struct attention { /* a layer's attention */
     int back;
 };
 
-/* The kept arrays of these rows start at the same row. */
+/* The rows of a document begin at row `first` of every kept array. */
 static void attend(const struct net *net, int64_t first, int64_t seq, void *arg)
 {
     const struct attention *a = arg;
@@ -222,7 +222,7 @@ static const void *given(const struct net *net, int which, const struct net_hand
     return n->dafter;
 }
 
-/* Recomputes all arrays that the backward needs: the forward up to the input of the
+/* Computes all arrays that the backward needs: the forward up to the input of the
    activation. */
 static void layer_keep(const struct net *net, int64_t layer, const struct net_hand *hand)
 {
