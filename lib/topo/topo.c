@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes and releases fabrics, derives their ports, and calls the printer that a name asks for.
- * Leaves the text to the printers, and choosing a reader to topo_import.c.
+ * Makes and releases fabrics, derives their ports, and calls the printer of a format.  Leaves
+ * the text to the printers and the choice of a reader to topo_import.c.
  */
 #include "topo/topo.h"
 

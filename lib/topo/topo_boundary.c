@@ -5,23 +5,23 @@
  *
  * A group that ends above level 0 has the groups of level 0 as its cells (base/groups.h).  Each
  * of its M shards goes round the cells, in an order in which those of one unit follow each
- * other, and in a cell of m ranks its carrier hands it to m - 1 others.  So a rank hands out
- * (m - 1) M / m shards at level 0's rate of a member, and from a cell to the next, with ranks
- * m', go M - m' shards, by m flows; in the other direction of time, M - m.  They pass the ports
- * of all levels l at which these two cells are in different units.  The links work at the
- * same time, so with R_l the port's rate and F_l a flow's a rank needs, for shards of one byte,
+ * other, and in a cell of m ranks its carrier passes it to m - 1 others.  So a rank sends
+ * (m - 1) M / m shards at level 0's member rate.  A cell sends M - m' shards to the next cell,
+ * which has m' ranks, over m flows (M - m if the collective runs in reverse).  They pass the
+ * ports of all levels l at which the two cells are in different units.  The links work at the
+ * same time.  With R_l the port's rate and F_l a flow's, a rank needs, for shards of one byte,
  *
  *     T = max( (m - 1) M / m / member_Bps of level 0,
  *              max over l of (M - min(m, m')) / min(R_l, m F_l) )
  *
- * for the M - 1 shards that it sends: the joined level's rate of a member is (M - 1) / T of the
- * cell that needs longest.  Its latency is the largest on the way, its rate of one flow the
- * least.  A rank's traffic across goes through the same ports: in a collective over all ranks
- * (B - 1) / B of one more shard, of B groups.  Where both are under way at once T grows by
- * that, u_l of them at the port of u_l ranks, which inside_extra tells.
+ * for the M - 1 shards that it sends.  The joined level's member rate is (M - 1) / T of the
+ * slowest cell; its latency is the largest and its flow rate the lowest of the levels passed.
+ * A rank's traffic to other groups passes the same ports: (B - 1) / B of one more shard in a
+ * collective over all ranks of B groups.  If both run at the same time, T grows by that
+ * traffic, times u_l at the port of u_l ranks; inside_extra is the resulting relative increase.
  *
- * Across, each rank sends alike.  So the port of a group of M ranks has the rate min over
- * levels l of R_l M / u_l, where the port at level l is that of u_l ranks; u_l = M for the
+ * Between groups all ranks send equally.  So the port of a group of M ranks has the rate min
+ * over levels l of R_l M / u_l, where the port at level l is that of u_l ranks; u_l = M for the
  * group's own port.
  */
 #include "topo/topo_boundary.h"
@@ -56,19 +56,20 @@ int topo_boundary_is_new(const struct topo *t, int b)
 {
     int count = unit_count(t, b);
 
-    /* Levels nest: as many units are the same units. */
+    /* Levels nest, so equal numbers of units mean equal units. */
     return count > 1 && count < t->groups.ranks && (b == 0 || count < unit_count(t, b - 1));
 }
 
 /* ---- one level of several ---- */
 
-/* Returns the smaller of two parts of 1; 0 means unknown. */
+/* Returns the smaller of two fractions of 1; 0 means unknown. */
 static double less_left(double a, double b)
 {
     return a > 0 && (b <= 0 || a < b) ? a : b;
 }
 
-/* A message on its way through both; their rates of a port and a member are not looked at. */
+/* Combines a message's figures over two levels in sequence; the rates of port and member are
+   left alone. */
 static void pass_through(struct topo_level *to, const struct topo_level *also)
 {
     if (also->latency_s > to->latency_s) {
@@ -89,7 +90,8 @@ static void pass_through(struct topo_level *to, const struct topo_level *also)
     to->ring_loss = fmax(to->ring_loss, also->ring_loss);
 }
 
-/* T above, of cell k, which passes to `next`, in a group of M with `more` to send across. */
+/* T above for cell k, which passes to `next`, in a group of M ranks with `more` shards to send
+   to other groups. */
 static double inside_s(const struct topo *t, int b, int k, int next, double M, double more,
                        int *const *size)
 {
@@ -105,7 +107,7 @@ static double inside_s(const struct topo *t, int b, int k, int next, double M, d
     return s;
 }
 
-/* A member's rate, of the cell that needs longest for its shards; 0 where there are none. */
+/* The member rate of the slowest cell; 0 if no cell has shards to pass. */
 static double member_Bps(const struct topo *t, int b, double more, int *const *size)
 {
     int count = t->groups.count;
@@ -142,13 +144,13 @@ static void join_inside(const struct topo *t, int b, int *const *size, struct to
     if (!(Bps > 0))
         return;
     out->inside_extra = Bps / member_Bps(t, b, (B - 1) / B, size) - 1;
-    to->member_err_Bps *= Bps / to->member_Bps; /* the same part of it */
+    to->member_err_Bps *= Bps / to->member_Bps; /* the same relative error */
     to->member_Bps = Bps;
 }
 
 /* ---- across ---- */
 
-/* Sets the ports of the new groups, narrowed by those below. */
+/* Sets the ports of the new groups, limited by the ports below them. */
 static void set_ports(const struct topo *t, int b, int *const *size, const int *unit,
                       struct topo *out)
 {
@@ -174,7 +176,7 @@ static void set_ports(const struct topo *t, int b, int *const *size, const int *
 
 /* ---- groups ---- */
 
-/* Units below `bound` are counted anew, by first group. */
+/* Renumbers units below `bound` in the order of their first group. */
 static void renumber(int *unit, int count, int bound)
 {
     int *number = mem_new((size_t)bound, sizeof *number), next = 0;
@@ -187,8 +189,8 @@ static void renumber(int *unit, int count, int bound)
     mem_free(number);
 }
 
-/* Numbers the units of boundary b by their first group: unit[k]; and makes groups of them,
-   whose cells are t's. */
+/* Numbers the units of boundary b by their first group, in unit[k], and makes groups of them
+   with t's groups as cells. */
 static void merge_groups(const struct topo *t, int b, int *unit, struct groups *groups)
 {
     int count = t->groups.count, n = t->groups.ranks;
@@ -204,7 +206,7 @@ static void merge_groups(const struct topo *t, int b, int *unit, struct groups *
     for (int r = 0; r < n; r++)
         group_of[r] = unit[t->groups.group_of[r]];
     int rc = groups_init_of(groups, n, group_of, &err);
-    assert(rc == 0); /* they were groups of a fabric before */
+    assert(rc == 0); /* they were valid groups of t */
     for (int i = 0; i < count; i++) {
         int k = order[i], cell = cells[unit[k]]++;
         for (int j = 0; j < t->groups.members[k]; j++)
@@ -217,7 +219,7 @@ static void merge_groups(const struct topo *t, int b, int *unit, struct groups *
     mem_free(group_of);
 }
 
-/* A group has a host, and that host's devices, where all that it is made of have the same. */
+/* Sets the host and devices of a merged group if all its parts share one host. */
 static void set_hosts(const struct topo *t, const int *unit, struct topo *out)
 {
     int *seen = mem_new((size_t)out->groups.count, sizeof *seen);

@@ -5,9 +5,9 @@
 #include "topo/topo.h"
 
 /*
- * Where a group may end: at boundary b, 0 .. levels - 2, the levels 0 .. b lie inside a group,
- * and level b + 1 joins the groups.  Boundary 0 has the groups of level 0, boundary 1 the
- * blocks of level 2, and so on.
+ * A boundary is a level at which groups may end: at boundary b, 0 .. levels - 2, the levels 0
+ * .. b lie inside a group, and level b + 1 joins the groups.  Boundary 0 has the groups of
+ * level 0, boundary 1 the blocks of level 2, and so on.
  *
  *   2x2x2, three levels      boundary 0: 4 groups of 2     boundary 1: 2 groups of 4
  *
@@ -15,26 +15,27 @@
  *      level 1   +---+---+   +---+---+
  *      level 0   0   1   2   3  ...
  *
- * The fabric as it is for groups that end at boundary b: of levels - b levels, its level 0 what
- * the levels below become together, its groups the blocks in the order of their first group.  A
- * copy where b is 0.
+ * Makes the fabric as seen by groups that end at boundary b.  It has levels - b levels; levels
+ * 0 .. b are merged into its level 0, and its groups are the blocks in the order of their first
+ * group.  With b = 0 it is a copy.
  */
 void topo_at_boundary(const struct topo *t, int b, struct topo *out);
 /*
- * Whether groups of boundary b are worth a look: neither one group nor one rank in each, where
- * "inside the group" says nothing, nor the groups of a lower boundary over again.
+ * Whether groups of boundary b are worth evaluating: there are several groups, some with
+ * several ranks, and they differ from the groups of the boundary below.
  */
 int topo_boundary_is_new(const struct topo *t, int b);
 
 /*
- * A fabric of so many groups: those of t in their order and with their ports, repeated; blocks
- * of groups multiply alike.  Ranks are numbered by group.
+ * Makes a fabric of `groups` groups: those of t in their order and with their ports, repeated;
+ * blocks of groups are repeated with them.  Ranks are numbered by group.
  */
 void topo_extend(const struct topo *t, int groups, struct topo *out);
 
 /*
- * The fabric of these ranks, which are in its groups group_of[r]: groups and blocks without any
- * of them are left out, the others keep their order, ports and levels.
+ * Makes the fabric of a subset of t's ranks: rank r of the result lies in t's group
+ * group_of[r].  Groups and blocks without any of these ranks are dropped; the others keep their
+ * order, ports and levels.
  */
 void topo_subset(const struct topo *t, int ranks, const int *group_of, struct topo *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Compares two fabrics, and names where they differ.  Error bars are left out: they say how
- * well a figure is known, not what it is.
+ * Compares two fabrics and lists the differences.  Error bars are not compared: they describe
+ * the precision of a figure.
  */
 #include "topo/topo_print.h"
 
@@ -30,7 +30,7 @@ static void diff_put_value(FILE *out, double v)
         fputs("0", out);
 }
 
-/* One more that differs: where and which, before its values. */
+/* Begins a difference: prints its place and key, before the values. */
 static void begin_difference(struct diff *d, const char *key)
 {
     d->count++;
@@ -43,7 +43,7 @@ static void begin_difference(struct diff *d, const char *key)
     }
 }
 
-/* 0 is a latency, and "unknown" for memory, compute and what is left: it equals only itself. */
+/* 0 (unknown, or no latency) equals only 0. */
 static void diff_number(struct diff *d, const char *key, double old, double new)
 {
     if (old == new || (old != 0 && fabs(new - old) <= d->tolerance * fabs(old)))

@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "topo/topo_print.h"
 
-/* Given for each rank, 2^20 of them stay below TOPO_RATE_MAX_BPS. */
+/* Times 2^20 ranks this stays below TOPO_RATE_MAX_BPS. */
 static const double RATE_MAX_BPS = 1e18;
 
 /* "intra" 0, "inter" 1, "level2" 2, ...; -1 for other words. */
@@ -68,7 +68,7 @@ static int parse_level(struct topo_given_level *g, char *text, struct err *err)
     return parse_rate(text, &g->rate_Bps, err);
 }
 
-/* No machine has so little: of 80, typed for 80GB, the unit is missing. */
+/* Rejects values too small for any machine: "80" typed for 80GB lacks the unit. */
 static int check_unit(const char *text, double v, const char *as, struct err *err)
 {
     const double bare_min = 1e6;

@@ -16,7 +16,8 @@ struct names {
 
 static int add_name(struct names *names, const char *text, struct err *err)
 {
-    /* Dots and colons are addresses'; what a shell or a host file would split is no name. */
+    /* Addresses contain dots and colons; characters that a shell or host file would split on
+       are rejected. */
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "-_.:");
 
@@ -54,7 +55,7 @@ static int hosts_add_part(struct names *names, const char *prefix, char *part,
                        "'%s%s%s' in brackets, expected numbers such as 3 or 0-15", part,
                        dash ? "-" : "", dash ? dash + 1 : "");
     for (; from <= to; from++) {
-        /* As wide as the first number is written: [08-11]. */
+        /* Padded to the width of the first number: [08-11]. */
         snprintf(text, sizeof text, "%.*s%0*d%.*s", NAME_BYTES, prefix, (int)strlen(part), from,
                  NAME_BYTES, suffix);
         if (add_name(names, text, err))

@@ -6,9 +6,9 @@
  *                                 object NUMANode
  *              > distances2hetero NVLinkBandwidth
  *
- * Not through libhwloc: 2.9 refuses version 3, prints on its own and names no line.  GPUs are
- * PCI devices that compute; without any a rank is a NUMA node.  The rates of PCIe links and of
- * NVLink are those that the file states: raw ones, with their headers.
+ * libhwloc is not used: 2.9 rejects version 3, prints messages itself and reports no line.
+ * GPUs are PCI devices that compute; without any a rank is a NUMA node.  The rates of PCIe
+ * links and of NVLink are those that the file states: raw ones, with their headers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +18,10 @@
 #include "topo/topo_machine.h"
 #include "topo/topo_parts.h"
 
-enum { OBJECTS_MOST = 2 * TOPO_MACHINE_RANKS }; /* of a matrix of bandwidths: GPUs, switches */
+/* Rows of a bandwidth matrix: GPUs and switches */
+enum { OBJECTS_MOST = 2 * TOPO_MACHINE_RANKS };
 
-/* Below any link (PCIe 1, one lane: 250 MB/s): a rate that is not known. */
+/* Slower than any link (PCIe 1, one lane: 250 MB/s): treated as unknown. */
 static const double LINK_LEAST_BPS = 1e6;
 
 struct place {
@@ -35,8 +36,8 @@ struct hwloc {
     struct place *place;         /* [places], owned */
     size_t gpu_space, place_space;
     int gpus, places;
-    int nvidia;         /* how many of the GPUs are: CUDA runs on these alone */
-    int linked_checked; /* a library that knows NVLink, or its like, has looked */
+    int nvidia;         /* number of NVIDIA GPUs; CUDA runs on these alone */
+    int linked_checked; /* the file has objects of NVML or ROCm SMI, which report such links */
     struct err *err;
 };
 
@@ -45,7 +46,7 @@ int topo_hwloc_is_object(const struct xml_node *n, const char *type)
     return xml_is(n, "object") && xml_has(n, "type", type);
 }
 
-/* The <info> of a name, NULL where there is none. */
+/* Finds an <info> element by name; NULL: absent. */
 static const struct xml_node *find_info(const struct xml_node *n, const char *name)
 {
     for (const struct xml_node *i = n ? n->child : NULL; i; i = i->next)
@@ -76,9 +77,9 @@ int topo_hwloc_is_osdev(const struct xml *x, const struct xml_node *n, enum topo
 /* ---- GPUs ---- */
 
 /*
- * Class 0302 is a 3D controller, 1200 an accelerator, and AMD's Instinct are 0380, other
- * displays; 0300, VGA, is as often the console's chip: one is a GPU where a library for
- * computing found it.
+ * Class 0302 is a 3D controller, 1200 an accelerator; AMD's Instinct are 0380, other displays.
+ * 0300 (VGA) is often the console's chip, so such a device is a GPU only if a compute library
+ * lists it.
  */
 int topo_hwloc_is_gpu(const struct xml *x, const struct xml_node *n)
 {
@@ -114,7 +115,7 @@ static int add_place(struct hwloc *h, const struct xml_node *n, int gpu)
     return 0;
 }
 
-/* "16777216" of version 2, which leaves the unit out, is "16777216KiB" of version 3. */
+/* Version 2 writes "16777216" without a unit, version 3 "16777216KiB". */
 static int read_size(const struct hwloc *h, const struct xml_node *info, int64_t *bytes)
 {
     const char *value = xml_find(info, "value");
@@ -149,7 +150,8 @@ static int hwloc_add_gpu(struct hwloc *h, const struct xml_node *n)
         if (add_place(h, o, h->gpus - 1))
             return -1;
     }
-    /* Memory by the library that knows the GPU best; the least of all, 0 if one is unknown. */
+    /* Memory as reported by the library that knows the GPU best; over all GPUs the least, 0 if
+       one is unknown. */
     static const char *const names[] = {"CUDAGlobalMemorySize", "RSMIVRAMSize",
                                         "OpenCLGlobalMemorySize"};
     const struct xml_node *info = NULL;
@@ -164,7 +166,7 @@ static int hwloc_add_gpu(struct hwloc *h, const struct xml_node *n)
     return 0;
 }
 
-/* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
+/* A server has many Ethernet ports; if it has fabric devices, it computes over these. */
 enum topo_osdev topo_hwloc_nets(const struct xml *x)
 {
     for (const struct xml_node *n = x->root; n; n = xml_after(n))
@@ -188,7 +190,8 @@ void topo_hwloc_count(const struct xml *x, struct topo_devices *d)
         *count[i] = *count[i] < TOPO_DEVICES_MAX ? *count[i] : TOPO_DEVICES_MAX;
 }
 
-/* An object has memory of its own; a GPU is in it; it is the smallest such around a GPU. */
+/* Marks of an object: it has memory of its own; contains a GPU; is the smallest such object
+   around a GPU. */
 enum { HAS_MEMORY = 1, HAS_GPU = 2, IS_LOCAL = 4 };
 
 /* The smallest object with memory around a device, else the whole topology. */
@@ -200,7 +203,7 @@ static const struct xml_node *local_of(const unsigned char *mark, const struct x
     return n;
 }
 
-/* Network devices whose memory is no GPU's: where one is around the other, they may share. */
+/* Counts network devices whose memory object neither contains nor lies in a GPU's. */
 static void count_far(struct hwloc *h)
 {
     unsigned char *mark = mem_new(XML_NODES_MAX, sizeof *mark);
@@ -247,10 +250,10 @@ static int hwloc_link_above(void *reader, const struct xml_node *n,
 
 /* ---- NVLink ---- */
 
-/* The next word of all the children of one name together; 0 behind the last. */
+/* The next word of all children of one name, read as one text; 0 at the end. */
 struct words {
-    const struct xml_node *n; /* the child that is read */
-    const char *name, *at;    /* at: in its text, NULL: at the beginning */
+    const struct xml_node *n; /* the child being read */
+    const char *name, *at;    /* at: position in its text; NULL: at the beginning */
 };
 
 static int hwloc_next_word(struct words *w, char *word, size_t space)
@@ -270,7 +273,8 @@ static int hwloc_next_word(struct words *w, char *word, size_t space)
     return 0;
 }
 
-/* "802", or in a matrix of several types "OSDev:802": a GPU, -1 a switch, -2 another. */
+/* "802", or in a matrix of several types "OSDev:802": the number of a GPU, -1 a switch, -2
+   another object. */
 static int hwloc_place_of(const struct hwloc *h, const char *word)
 {
     const char *number = strchr(word, ':');
@@ -334,7 +338,8 @@ static int hwloc_read_matrix(struct hwloc *h, const struct xml_node *n)
     return rc;
 }
 
-/* From 2.5 on hwloc lists what NVLinks and XGMI carry, where it was built to ask for it. */
+/* From 2.5 on hwloc lists the bandwidth of NVLink and XGMI, if it was built with NVML or ROCm
+   SMI. */
 static int lists_links(const struct hwloc *h)
 {
     const char *version = topo_hwloc_info(h->x->root, "hwlocVersion");
@@ -381,7 +386,7 @@ static int read_numa(struct hwloc *h, int ranks)
     int nodes = 0;
 
     for (const struct xml_node *n = h->x->root; n; n = xml_after(n)) {
-        /* One without processors has memory alone. */
+        /* A node without processors has memory only. */
         if (!topo_hwloc_is_object(n, "NUMANode") ||
             !strpbrk(xml_word(n, "cpuset"), "123456789abcdefABCDEF"))
             continue;
@@ -420,7 +425,7 @@ static int read_topology(struct hwloc *h, int ranks)
     host = host[0] ? host : topo_hwloc_info(h->x->root->child, "HostName");
     const char *p = host;
     while ((unsigned char)*p >= 0x20 &&
-           *p != 0x7f) /* no host has others in its name: unknown */
+           *p != 0x7f) /* no host name has such characters: unknown */
         p++;
     if (*p == 0 && p - host < (int)sizeof h->m->host)
         snprintf(h->m->host, sizeof h->m->host, "%s", host);

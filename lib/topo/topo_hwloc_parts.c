@@ -2,11 +2,11 @@
 /*
  * Converts hwloc's XML to NCCL's: processors, GPUs, network devices and the switches above
  * them, as a template has it.  hwloc states neither the compute capability nor the speed of a
- * port, and what NVLinks carry but not how many there are: none of that is made up; NCCL finds
- * out where it runs.
+ * port, and the bandwidth of NVLinks but not their number.  These values are left out; NCCL
+ * determines them where it runs.
  *
- * A switch is two ports, an upper and some lower ones, each a bridge to hwloc; where a file has
- * left out the lower ones, several devices are below one bridge.
+ * To hwloc a switch is one upper and several lower ports, each a bridge; in a file without the
+ * lower ones several devices are below one bridge.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ struct build {
 
 /* ---- processors ---- */
 
-/* "0xffffffff,0x0000ffff" without what C needs; "" where a mask has no end or does not fit. */
+/* "0xffffffff,0x0000ffff" without "0x"; "" if the mask is infinite or does not fit. */
 static void put_affinity(char affinity[256], const char *cpuset)
 {
     size_t used = 0;
@@ -100,9 +100,9 @@ static struct xml_node *hwloc_parts_cpu_of(struct build *b, const struct xml_nod
 /* ---- PCI ---- */
 
 /*
- * hwloc states what all lanes carry: 31.5 GB/s are 16 lanes of generation 4, or 8 of 5, which
- * are the same to NCCL; 16 where that is possible.  Rates of generations are 1.6 % apart at the
- * least (2 with 16 lanes, 3 with 8), and files round to three digits.
+ * hwloc states the rate of all lanes together: 31.5 GB/s are 16 lanes of generation 4 or 8 of
+ * generation 5, which NCCL treats alike; 16 are assumed where possible.  Rates of generations
+ * differ by at least 1.6 % (2 with 16 lanes, 3 with 8), and files round to three digits.
  */
 static void set_link(struct topo_pci *pci, const char *speed)
 {
@@ -125,7 +125,7 @@ static void set_link(struct topo_pci *pci, const char *speed)
     }
 }
 
-/* Devices below a bridge; functions of one device are one. */
+/* Counts devices below a bridge; the functions of one device count once. */
 static int count_below(const struct xml_node *bridge)
 {
     const char *first = NULL;
@@ -184,7 +184,7 @@ int topo_hwloc_parts(struct xml *x, const struct xml *hwloc, struct err *err)
                       " expected nvml:, or XML of NCCL");
     *x = (struct xml){.name = mem_dup(hwloc->name)};
     xml_set(xml_add(x, NULL, "system"), "version", "1");
-    /* GPUs, and devices with a port of the network. */
+    /* GPUs, and devices with a network port. */
     for (const struct xml_node *n = hwloc->root; n; n = xml_after(n)) {
         int is_network = 0;
         for (const struct xml_node *o = n->child; o; o = o->next)

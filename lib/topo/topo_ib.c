@@ -8,8 +8,8 @@
  *     tier 1  leaf leaf       leaf leaf            level 1: a host's adapters
  *             h h  h h        h h  h h             level 0: inside a host, not stated
  *
- * Hosts with several adapters join the leaves that they are plugged into.  So levels nest by
- * the way in which they are found, whatever the cables do: each step only joins units.
+ * A host with several adapters joins its leaves into one unit.  Each step only joins units, so
+ * levels nest for any cabling.
  */
 #include "topo/topo_ib.h"
 
@@ -23,16 +23,17 @@
 enum { TIERS_MAX = 64, BLOCKS_MAX = TOPO_LEVELS_MAX - 2 };
 
 struct host {
-    const char *words;     /* the adapter's description: its first word, if that is a name */
+    /* The adapter's description; the host is its first word, if that is a name */
+    const char *words;
     int name_bytes;        /* 0: unknown */
     int node;              /* its first adapter */
-    double Bps, least_Bps; /* of all its links, of its slowest */
+    double Bps, least_Bps; /* sum over its links; rate of its slowest link */
     int stated;
-    int unit[BLOCKS_MAX]; /* by step, from the inside: the first node of its unit */
+    int unit[BLOCKS_MAX]; /* by step, from the inside out: the first node of the host's unit */
 };
 
-struct step {                              /* a level of blocks */
-    double port_Bps, member_Bps, link_Bps; /* the least of its units, of its links */
+struct step {                              /* one level of blocks */
+    double port_Bps, member_Bps, link_Bps; /* the lowest of its units, of its links */
     int units, stated;
 };
 
@@ -40,11 +41,11 @@ struct fabric {
     struct ib *ib;
     struct topo *t;
     const struct topo_settings *settings;
-    int ranks;         /* of a host */
+    int ranks;         /* per host */
     struct host *host; /* [hosts], owned */
     int hosts;
-    int *host_of; /* [nodes] of an adapter, -1 */
-    int *root;    /* [nodes] towards the first node of its unit */
+    int *host_of; /* [nodes]: the host of an adapter, or -1 */
+    int *root;    /* [nodes]: towards the first node of its unit */
     struct step step[BLOCKS_MAX];
     int steps;
     struct err *err;
@@ -52,7 +53,8 @@ struct fabric {
 
 /* ---- hosts ---- */
 
-/* "node018 HCA-1" is of node018; "MT23108 InfiniHost Mellanox Technologies" of no one knows. */
+/* The length of the host's name: "node018 HCA-1" belongs to node018; "MT23108 InfiniHost
+   Mellanox Technologies" names no host. */
 static int name_bytes(const char *words)
 {
     size_t n = strspn(words, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -77,7 +79,7 @@ static int ib_by_name(const void *a, const void *b)
     return x->node - y->node;
 }
 
-/* Adapters with one name are one host's. */
+/* Adapters with the same name belong to one host. */
 static int ib_find_hosts(struct fabric *f)
 {
     const struct ib *ib = f->ib;
@@ -128,7 +130,7 @@ static int root_of(struct fabric *f, int node)
     return node;
 }
 
-/* The first of the two nodes stands for both. */
+/* Joins two units; the first of their nodes represents both. */
 static void join_nodes(struct fabric *f, int a, int b)
 {
     a = root_of(f, a);
@@ -141,7 +143,7 @@ static int is_switch(const struct fabric *f, int node)
     return node >= 0 && f->ib->node[node].is_switch;
 }
 
-/* Tiers by breadth, from the switches that have adapters. */
+/* Finds tiers by breadth-first search from the switches that have adapters. */
 static int find_tiers(struct fabric *f)
 {
     struct ib *ib = f->ib;
@@ -169,8 +171,8 @@ static int find_tiers(struct fabric *f)
     return tiers;
 }
 
-/* Measures the rates that the units pass to others, and whether the step differs from the one
-   before it. */
+/* Measures the rates that the units pass to others, and whether the step differs from the
+   previous one. */
 static void measure_step(struct fabric *f, struct step *s)
 {
     const struct ib *ib = f->ib;
@@ -199,7 +201,8 @@ static void measure_step(struct fabric *f, struct step *s)
     mem_free(hosts);
 }
 
-/* A step that joins nothing is the one before it, seen through narrower links at most. */
+/* A step that joins nothing replaces no units; it only lowers the rates of the previous
+   step. */
 static int ib_add_step(struct fabric *f)
 {
     struct step s, *last = f->steps ? &f->step[f->steps - 1] : NULL;
@@ -253,7 +256,7 @@ static int find_steps(struct fabric *f)
         if (tier < tiers && ib_add_step(f))
             return -1;
     }
-    /* Two subnets are no fabric. */
+    /* Two separate subnets are not a fabric. */
     int first = f->host[0].node;
     for (int h = 1; h < f->hosts; h++) {
         const struct ib_node *n = &ib->node[f->host[h].node];
@@ -268,8 +271,7 @@ static int find_steps(struct fabric *f)
 
 /* ---- the fabric ---- */
 
-/* Hosts of one unit side by side, from the outermost units inwards, then by name: node9 before
- * node10. */
+/* Groups hosts by unit, from the outermost units inwards, then by name: node9 before node10. */
 static int by_unit(const void *a, const void *b)
 {
     const struct host *x = a, *y = b;
@@ -305,13 +307,13 @@ static void ib_build_groups(struct fabric *f)
         topo_set_host(t, k, name);
         double Bps = h->stated ? h->Bps : 0;
         t->port[k] = (struct topo_port){.out_Bps = Bps, .in_Bps = Bps};
-        /* Sorted: another unit than the host before it is a new block. */
+        /* Hosts are sorted: a unit that differs from the previous host's starts a new block. */
         for (int s = 0; s < f->steps; s++) {
             int *block = &t->block[s * f->hosts + k];
             *block = k ? block[-1] + (h->unit[s] != h[-1].unit[s]) : 0;
         }
     }
-    /* An adapter that bears its product's name may be one of several in a host. */
+    /* Adapters named after their product may belong to one host. */
     if (unnamed && !f->settings->hosts)
         snprintf(t->open, sizeof t->open,
                  "%.64s: %d adapter%s no host, each counts as one: see 'ibnetdiscover"

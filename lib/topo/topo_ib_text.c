@@ -9,7 +9,7 @@
  *     Ca  1 "H-00117500007ea9b2"  # "node1 HCA-1"
  *     [1](117500007ea9b2)  "S-0008f10500200134"[1]  # lid 2 lmc 0 "leaf1" lid 1 4xQDR
  *
- * Leaves making a fabric of it to topo_ib.c.
+ * Leaves building the fabric to topo_ib.c.
  */
 #include "topo/topo_ib.h"
 
@@ -41,7 +41,7 @@ static char *cut_quoted(char **at)
     return text;
 }
 
-/* "[12]", of a port; behind it may stand "[ext 3]" and "(guid)". */
+/* A port's number "[12]"; "[ext 3]" and "(guid)" may come after it. */
 static int port_number(char **at, int *port)
 {
     ib_text_skip_blanks(at);
@@ -71,7 +71,7 @@ static int ib_text_is_id(const char *text)
 }
 
 /*
- * "4xHDR": lanes and gigabits of data of each, what the coding of its generation leaves
+ * "4xHDR": lanes, and the data rate of a lane in Gbit/s, net of the generation's line coding
  * (InfiniBand Architecture: 8b/10b to QDR, 64b/66b from FDR10 on; FDR is 14.0625 Gbaud).
  */
 static int read_rate(const char *word, double *Bps)
@@ -96,7 +96,7 @@ static int read_rate(const char *word, double *Bps)
     return -1;
 }
 
-/* Behind the '#': the description in quotes, and the rate among the words. */
+/* Reads the comment after '#': the description in quotes, and the rate among the words. */
 static int read_comment(const struct ib *ib, int line, char *at, const char **words,
                         double *Bps)
 {
@@ -125,7 +125,7 @@ static int read_comment(const struct ib *ib, int line, char *at, const char **wo
 
 /* ---- lines ---- */
 
-/* The name by which SHARP shows a switch as if it were a host. */
+/* SHARP shows a switch as a host of this name. */
 static const char aggregation[] = "Aggregation Node";
 
 static int read_node(struct ib *ib, int line, char *at)
@@ -204,7 +204,8 @@ static int ib_text_read_lines(struct ib *ib, char *text)
                                 (word == 2 && strncmp(line, "Ca", 2) == 0) ||
                                 (word == 2 && strncmp(line, "Rt", 2) == 0)))
             rc = read_node(ib, number, line);
-        /* Facts of a node ("devid=0xd2f0"), comments, and the headings of ibnetdiscover -g. */
+        /* Skips facts of a node ("devid=0xd2f0"), comments, and the headings of ibnetdiscover
+           -g. */
         else if (*line && *line != '#' && (fact == 0 || line[fact] != '=') &&
                  strncmp(line, "Chassis", 7) && strncmp(line, "Non-Chassis", 11))
             rc = FAIL(ib, number, "has '%.24s', expected a node, a port or a comment", line);
@@ -231,7 +232,7 @@ static int find_ends(struct ib *ib, const struct ib_node **sorted)
                         sorted[i]->id, sorted[i - 1]->line);
     for (int i = 0; i < ib->links; i++) {
         struct ib_link *l = &ib->link[i];
-        struct ib_node key = {.line = 0}; /* of any */
+        struct ib_node key = {.line = 0}; /* its line is not compared */
         const struct ib_node *wanted = &key;
         memcpy(key.id, l->peer, sizeof key.id);
         const struct ib_node **found =

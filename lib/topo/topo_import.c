@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Detects which tool wrote a text, by its content, and calls its reader.  Leaves the formats
- * themselves to the readers.
+ * Detects which tool wrote a text, by its content, and calls its reader.  Leaves the formats to
+ * the readers.
  */
 #include "topo/topo_import.h"
 
@@ -28,7 +28,7 @@ char *topo_next_line(char **at, int *line)
     return text;
 }
 
-/* ---- whose text it is ---- */
+/* ---- which tool wrote the text ---- */
 
 enum kind { KIND_YAML, KIND_XML, KIND_SMI, KIND_IB };
 
@@ -43,7 +43,7 @@ static int begins_line(const char *text, const char *const *words)
     return 0;
 }
 
-/* A line that begins with "GPU0" and a blank: the matrix's head, underlined, or a row. */
+/* Finds a line that begins with "GPU0" and a blank: the matrix's underlined head, or a row. */
 static int has_gpus(const char *text)
 {
     for (const char *p = text; (p = strstr(p, "GPU")); p += 3) {
@@ -84,7 +84,7 @@ int topo_machine_read(struct topo_machine *m, const struct xml *x, int ranks, st
                     "is the outermost element, expected 'system' (NCCL) or 'topology' (hwloc)");
 }
 
-/* ---- options, for a fabric that the file describes whole ---- */
+/* ---- settings for a fabric that the file describes completely ---- */
 
 static int name_groups(struct topo *t, const char *hosts, struct err *err)
 {
@@ -104,7 +104,7 @@ static int name_groups(struct topo *t, const char *hosts, struct err *err)
     return rc;
 }
 
-/* With `fill` the options are about another file: they only complete this one. */
+/* With `fill` the settings were made for another file: they only complete this one. */
 static int apply_settings(struct topo *t, const char *name,
                           const struct topo_settings *settings, struct err *err)
 {
@@ -125,7 +125,7 @@ static int apply_settings(struct topo *t, const char *name,
     return settings->hosts ? name_groups(t, settings->hosts, err) : 0;
 }
 
-/* A text that is neither YAML nor XML is read from behind a mark of UTF-8, and freed here. */
+/* Skips a UTF-8 byte order mark unless the text is YAML or XML.  Frees the text. */
 int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes,
                      const struct topo_settings *settings, struct err *err)
 {
@@ -176,7 +176,7 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
     return rc ? -1 : 0;
 }
 
-/* The groups of these hosts stay, in the fabric's order. */
+/* Keeps only the groups of these hosts, in the fabric's order. */
 static int keep_hosts(struct topo *t, const char *only, struct err *err)
 {
     struct topo part;
@@ -239,8 +239,7 @@ int topo_import(struct topo *t, const char *what, const struct topo_settings *se
     return rc;
 }
 
-/* The caller could not be told of figures that a file leaves open: better no fabric than a
-   wrong one. */
+/* Rejects a file that leaves figures open: the caller has no way to complete them. */
 int topo_read(struct topo *t, const char *what, struct err *err)
 {
     const char *name = strcmp(what, "-") ? what : "stdin";

@@ -5,34 +5,34 @@
 #include "topo/topo_given.h"
 
 /*
- * A fabric from this machine ("nvml:"), or from what another tool writes, told apart by
- * content: NCCL's topology XML, hwloc's XML, the text of `nvidia-smi topo -m`, that of
- * ibnetdiscover; YAML and synth: as well.
+ * Imports a fabric from this machine ("nvml:") or from the output of another tool, which is
+ * recognized by its content: NCCL's topology XML, hwloc's XML, the text of `nvidia-smi topo
+ * -m`, that of ibnetdiscover; YAML and synth: as well.
  *
  * The first three describe one machine: its GPUs, in the order of their ranks, are groups of
- * those that NVLink joins (all of them, on PCIe, where it joins none).  ibnetdiscover describes
- * hosts below switches.  A figure that the file does not state follows from what it states and
- * a table that the level's source names (PCIe generation and lanes, NVLink by compute
- * capability), or it has to be given; else it is an error that says with which word.
+ * those that NVLink joins (a single group, on PCIe, without NVLink). ibnetdiscover describes
+ * hosts below switches.  A figure that the file does not state is derived from other figures
+ * and a table (PCIe generation and lanes, NVLink by compute capability), which rate_source
+ * names; otherwise the user must give it, and the error names the word to use.
  */
 struct topo_settings {
     struct topo_given given;
-    int fill;  /* `given` only completes: what the file states stays */
-    int nodes; /* so many machines as the one described; 0: as many as hosts, or 1 */
-    int ranks; /* on each host, where the file counts no GPUs; 0: one for each NUMA node */
-    const char *hosts; /* names for the machines, as "node[0-3],login"; NULL: the file's */
-    const char *only;  /* these hosts of the fabric and no other; NULL: all */
+    int fill;  /* `given` only completes the file: stated figures stay */
+    int nodes; /* number of machines like the described one; 0: the number of `hosts`, or 1 */
+    int ranks; /* ranks per host if the file counts no GPUs; 0: one per NUMA node */
+    const char *hosts; /* machine names, such as "node[0-3],login"; NULL: the file's */
+    const char *only;  /* keep only these hosts of the fabric; NULL: all */
 };
 
-/* ask NULL: nothing is said beside the file.  A path of "-" is stdin. */
+/* Reads `what` as topo_read does, with settings; NULL: none.  A path of "-" is stdin. */
 int topo_import(struct topo *t, const char *what, const struct topo_settings *settings,
                 struct err *err);
 /*
- * A machine as NCCL's topology XML: of nvml:, of such XML, or of hwloc's.  ERR_ABSENT where it
- * does not tell what that is made of.
+ * Prints a machine as NCCL's topology XML. `what` is nvml:, or a file with such XML or hwloc's.
+ * ERR_ABSENT if the source lacks the PCI devices for it.
  */
 int topo_export_nccl(const char *what, FILE *out, struct err *err);
-/* Imports a text that a 0 byte ends; takes it (mem_free). */
+/* Imports a text that ends with a 0 byte; frees it (mem_free), on error too. */
 int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes,
                      const struct topo_settings *settings, struct err *err);
 

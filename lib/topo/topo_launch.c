@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prints the files by which Open MPI places ranks: a host file ("node0 slots=2"), which fills
+ * Prints the files with which Open MPI places ranks: a host file ("node0 slots=2"), which fills
  * hosts in their order, and a rank file ("rank 0=node0 slot=0"), which places each rank.
  */
 #include <stdlib.h>
@@ -18,8 +18,8 @@ static int launch_by_host(const void *a, const void *b, void *hosts)
 }
 
 /*
- * The first group with the same host, which stands for the host: groups of one host (NVLink
- * pairs on PCIe) share it.  [groups], owned by the caller.
+ * The first group with the same host, which represents the host: several groups (NVLink pairs
+ * on PCIe) may share one.  [groups], owned by the caller.
  */
 static int *first_groups(const struct topo *t)
 {
@@ -40,7 +40,8 @@ static int *first_groups(const struct topo *t)
 void topo_print_hostfile(const struct topo *t, FILE *out)
 {
     int *first = first_groups(t), *slots = mem_new((size_t)t->groups.count, sizeof *slots);
-    int is_filled = 1; /* mpirun, filling the hosts in their order, places ranks as they are */
+    /* Whether mpirun, filling the hosts in their order, gives this placement of ranks */
+    int is_filled = 1;
 
     for (int k = 0; k < t->groups.count; k++)
         slots[first[k]] += t->groups.members[k];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Makes a fabric of this machine, and writes a machine as NCCL's XML.  The answers of NVML and
- * the kernel become NCCL's XML first, and the reader of NCCL's files makes the fabric of it:
- * one list of rates, and the same fabric from nvml: as from NCCL's dump on this machine, or
- * from the output of --format nccl.
+ * the kernel become NCCL's XML first, from which the reader of NCCL's files makes the fabric.
+ * So there is one table of rates, and nvml: gives the same fabric as NCCL's dump on this
+ * machine or the output of --format nccl.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "topo/topo_machine.h"
 #include "topo/topo_parts.h"
 
-/* ---- elements of NCCL 2.27 (src/graph/xml.cc), which itself adds what is unknown ---- */
+/* ---- elements of NCCL 2.27 (src/graph/xml.cc), which itself adds unknown values ---- */
 
 struct xml_node *topo_parts_cpu(struct xml *x, const struct topo_cpu *cpu)
 {
@@ -44,7 +44,7 @@ struct xml_node *topo_parts_pci(struct xml *x, struct xml_node *parent,
     xml_set(n, "class", "0x%06x", pci->class);
     for (int i = 0; (pci->id[0] | pci->id[1]) && i < 4; i++)
         xml_set(n, ids[i], "0x%04x", pci->id[i]);
-    /* "8.0 GT/s PCIe" as the kernel writes it; "" is how NCCL says that it does not know. */
+    /* "8.0 GT/s PCIe", as the kernel writes it; NCCL writes "" for an unknown speed. */
     if (known)
         xml_set(n, "link_speed", "%.1f GT/s PCIe", pci->GTps);
     else
@@ -69,8 +69,8 @@ int topo_is_local(const char *what)
 }
 
 /*
- * The GPUs of this machine, and their machine as NCCL's XML.  *root is the folder that has the
- * kernel's files, "" for "/".
+ * Queries this machine's GPUs and describes the machine as NCCL's XML. *root is the folder of
+ * the kernel's files, "" for "/".
  */
 static int local_read_local(const char *what, const char **root, struct topo_nvml *n,
                             struct xml *x, struct err *err)
@@ -139,7 +139,7 @@ static int export_xml(const struct xml *x, FILE *out, struct err *err)
         xml_release(&parts);
         return 0;
     }
-    /* The reader of machines objects to what is wrong: only valid documents are copied. */
+    /* The reader of machines rejects invalid documents, so only valid ones are copied. */
     topo_machine_init(&m, x->name);
     int rc = topo_machine_read(&m, x, 0, err);
     topo_machine_release(&m);

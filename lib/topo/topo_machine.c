@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes a fabric of several machines from one, as another tool describes it, and the rates of
- * its ranks from its links.  Leaves file formats to the readers.
+ * Makes a fabric of several machines from the description of one, and derives the ranks' rates
+ * from its links.  Leaves file formats to the readers.
  *
  *     one domain:         intra (NVLink, or PCIe)                   inter (network)
  *     several domains:    intra (NVLink)       inter (PCIe)         level2 (network)
@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 
-/* ---- near links ---- */
+/* ---- local links ---- */
 
 void topo_machine_gpus(struct topo_machine *m, int gpus, enum topo_device device)
 {
@@ -27,7 +27,7 @@ void topo_machine_gpus(struct topo_machine *m, int gpus, enum topo_device device
     m->domains = 1;
 }
 
-/* All that are joined to `first`, directly or through others, enter domain d. */
+/* Puts all ranks that are joined to `first`, directly or through others, into domain d. */
 static void spread_domain(struct topo_machine *m, int first, int d)
 {
     m->domain[first] = d;
@@ -41,7 +41,7 @@ static void spread_domain(struct topo_machine *m, int first, int d)
 void topo_machine_linked(struct topo_machine *m)
 {
     for (int r = 0; r < m->ranks; r++) {
-        /* The rates of a rank's links in all, and to the other rank that it has most to. */
+        /* The sum of a rank's link rates, and the rate to the peer to which it has the most. */
         double all = m->to_switch[r], most = all;
         for (int other = 0; other < m->ranks; other++) {
             all += m->direct[r * m->ranks + other];
@@ -99,7 +99,7 @@ void topo_pcie_release(struct topo_pcie *p)
     *p = (struct topo_pcie){0};
 }
 
-/* The link above an element, made where it is not there yet. */
+/* Finds the link above an element, or adds it. */
 static int find_link(struct topo_pcie *p, const struct xml_node *n, topo_machine_link link,
                      void *reader, int *out)
 {
@@ -142,7 +142,8 @@ double topo_pcie_ring_Bps(const struct topo_pcie *p, int rails)
     for (int i = 0; i < p->count; i++) {
         const struct topo_pcie_link *link = &p->link[i];
         processors += link->parent < 0 && link->ranks > 0;
-        /* Nothing leaves a switch that all ranks are below; the only rank has its own link. */
+        /* Skips a switch above all ranks, since nothing leaves it; a single rank has its own
+           link. */
         if (link->ranks == 0 || link->Bps <= 0 || (link->ranks == p->ranks && p->ranks > 1))
             continue;
         least = fmin(least, link->Bps / (link->ranks < rails ? link->ranks : rails));
@@ -158,7 +159,7 @@ void topo_machine_pcie(struct topo_machine *m, const char *source)
     int *size = mem_new((size_t)m->domains, sizeof *size), several = m->domains > 1, rails = 1;
     struct topo_level *level = several ? &m->across : &m->inside;
 
-    for (int r = 0; several && r < m->ranks; r++) /* as many as the largest domain has ranks */
+    for (int r = 0; several && r < m->ranks; r++) /* the largest domain's number of ranks */
         rails = ++size[m->domain[r]] > rails ? size[m->domain[r]] : rails;
     mem_free(size);
     double ring = topo_pcie_ring_Bps(p, rails);
@@ -246,7 +247,7 @@ static int count_nodes(struct build *b)
     return 0;
 }
 
-/* Ranks of machine after machine; in each, a group is a domain. */
+/* Numbers ranks machine by machine; in each, a domain is a group. */
 static int machine_build_groups(struct build *b, int levels)
 {
     const struct topo_machine *m = b->m;
@@ -346,7 +347,7 @@ static int check_machine(const struct build *b)
     return topo_check_stated(b->t, m->file, words, b->err);
 }
 
-/* Links that a file cannot know, of which one GPU has none, or that are odd: what it took. */
+/* Notes doubts about links: a file that cannot show them, a GPU that has none, odd counts. */
 static void note_links(const struct topo_machine *m, struct topo *t)
 {
     const struct topo_level *pcie = m->domains > 1 ? &m->across : &m->inside;
@@ -387,7 +388,7 @@ static int machine_build_fabric(struct build *b)
     const struct topo_given *g = &b->settings->given;
     int levels = m->domains > 1 && b->nodes > 1 ? 3 : 2, fill = b->settings->fill;
 
-    /* Rates that are given for one link. */
+    /* Applies rates given for one link. */
     if (g->nvlink_Bps > 0 && !(fill && m->inside.port_Bps > 0)) {
         if (!m->linked || !m->counts_links)
             return err_at(b->err, m->file, 0, NULL,
@@ -413,7 +414,7 @@ static int machine_build_fabric(struct build *b)
     b->t->flops = b->m->flops;
     if (topo_given_apply(b->t, &b->settings->given, b->settings->fill, b->err))
         return -1;
-    /* A level that nothing passes repeats the other one, as a measured fabric does. */
+    /* A level without traffic repeats the figures of the other, as in a measured fabric. */
     int has[2] = {b->t->level[0].port_Bps > 0, b->t->level[1].port_Bps > 0};
     if (b->t->groups.count == 1 && has[0] && !has[1])
         topo_copy_level(b->t, 1, 0, "unused with one group, copied from intra");

@@ -6,9 +6,9 @@
  *     system > cpu > pci (a switch) > pci > gpu > nvlink, c2c
  *                                     pci > nic > net
  *
- * A template that clouds ship has neither gpu nor net, only the classes of PCI devices.  The
- * rate of a link is not stated but follows: the tables are those of NCCL 2.27, src/graph/topo.h
- * and topo.cc, less than a link's raw rate since they count payload.
+ * A cloud's template has neither gpu nor net, only the classes of PCI devices.  The rate of a
+ * link is not stated but derived with the tables of NCCL 2.27, src/graph/topo.h and topo.cc;
+ * these are below a link's raw rate since they count payload.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,21 +19,21 @@
 #include "base/num.h"
 #include "topo/topo_machine.h"
 
-/* A second is beyond any device's own latency. */
+/* A second exceeds any device's own latency. */
 static const double LATENCY_MAX_US = 1e6;
 
 struct gpu {
     const struct xml_node *node, *pci; /* node: the gpu, or in a template the pci */
     const char *host;
     int64_t rank, dev, sm; /* -1: not stated */
-    int sharers;           /* gpus of this pci, itself among them */
+    int sharers;           /* GPUs on this pci, including itself */
 };
 
 struct net {
     const struct xml_node *node, *pci; /* pci NULL: directly below a cpu */
     const char *host;
     int64_t dev; /* -1: not stated */
-    int local;   /* to a processor that has a GPU */
+    int local;   /* it is close to a processor that has a GPU */
     double Bps, latency_s;
 };
 
@@ -59,7 +59,7 @@ static int has_class(const struct xml_node *n, const char *class)
     return xml_is(n, "pci") && strncasecmp(xml_word(n, "class"), class, strlen(class)) == 0;
 }
 
-/* An optional whole number from -1, which says that there is none. */
+/* Reads an optional whole number >= -1; -1 means none. */
 static int read_optional(const struct nccl *c, const struct xml_node *n, const char *attr,
                          int64_t *out)
 {
@@ -116,7 +116,7 @@ static int nccl_find_gpus(struct nccl *c)
                               "has no GPU in it, expected a 'gpu' or a 'pci' of class 0x03...");
 }
 
-/* By rank, or where that is not stated by host and device. */
+/* Sorts by rank, or without ranks by host and device. */
 static int nccl_by_place(const void *a, const void *b)
 {
     const struct gpu *x = a, *y = b;
@@ -128,7 +128,7 @@ static int nccl_by_place(const void *a, const void *b)
                     : x->node->index - y->node->index;
 }
 
-/* By rank where every GPU tells its own, else by device, else as they stand. */
+/* Sorts by rank if every GPU states its own, else by device, else keeps the file's order. */
 static int sort_gpus(struct nccl *c)
 {
     int ranks = 0, devs = 0;
@@ -157,7 +157,7 @@ static int sort_gpus(struct nccl *c)
 
 /* ---- PCIe ---- */
 
-/* Payload of a lane, by gigatransfers: 0.75 GB/s for generation 3; 0: none of these. */
+/* Payload rate of a lane by gigatransfers: 0.75 GB/s for generation 3; 0: unknown text. */
 static double lane_Bps(const char *text)
 {
     static const double speed[] = {2.5, 5, 8, 16, 32, 64};
@@ -178,7 +178,7 @@ static double lane_Bps(const char *text)
     return 0;
 }
 
-/* 0 where the machine does not tell: a virtual one. */
+/* 0: the machine states no rate, as a virtual one. */
 static int link_Bps(const struct nccl *c, const struct xml_node *pci, double *Bps)
 {
     const char *speed = xml_find(pci, "link_speed"), *width = xml_find(pci, "link_width");
@@ -197,7 +197,7 @@ static int link_Bps(const struct nccl *c, const struct xml_node *pci, double *Bp
     return 0;
 }
 
-/* The link above a pci; a cpu is a root. */
+/* The link above a pci element; a cpu is a root. */
 static int nccl_link_above(void *reader, const struct xml_node *n,
                            const struct xml_node **above, double *Bps)
 {
@@ -220,7 +220,7 @@ static int64_t nccl_number_of(const struct xml_node *n, const char *attr)
     return num_i64(xml_word(n, attr), 0, INT32_MAX, &v, &ignored) == 0 ? v : -1;
 }
 
-/* From one processor to another, by make: NCCL's *_QPI_BW and their like; 0 unknown. */
+/* The rate between processors by vendor: NCCL's *_QPI_BW and similar; 0: unknown. */
 static double between_Bps(const struct xml_node *cpu)
 {
     const char *vendor = xml_word(cpu, "vendor");
@@ -253,7 +253,7 @@ static int is_target(const struct nccl *c, int from, int to, const char *busid)
            strcmp(c->gpu[from].host, c->gpu[to].host) == 0;
 }
 
-/* A GPU that the file has not (NCCL leaves out those of other jobs) is no target. */
+/* Links to a GPU that is not in the file (NCCL leaves out those of other jobs) are skipped. */
 static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n)
 {
     const char *target = xml_find(n, "target"), *class = xml_find(n, "tclass");
@@ -264,11 +264,11 @@ static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n)
     if (!target)
         return xml_fail(c->x, n, "target", c->err, "is missing, expected a bus id");
     if (class && strncasecmp(class, "0x0680", 6) == 0) {
-        if (strcasecmp(class, "0x068001")) /* that is a POWER processor's */
+        if (strcasecmp(class, "0x068001")) /* the class of a POWER processor */
             c->m->to_switch[i] += (double)count / c->gpu[i].sharers;
         return 0;
     }
-    /* A link to itself is none, and a file that lists one does not know the others. */
+    /* A link to itself is invalid, and a file that lists one does not show the other links. */
     c->m->linked_unknown |= is_target(c, i, i, target);
     for (int j = 0; j < c->gpus; j++)
         if (j != i && is_target(c, i, j, target))
@@ -305,7 +305,8 @@ static int nccl_read_linked(struct nccl *c)
         }
     }
     topo_machine_linked(m);
-    /* Machines of one file share one NVLink domain (NVL72), or it says nothing of them. */
+    /* The machines of one file share one NVLink domain (NVL72), or the file does not describe
+       them. */
     for (int i = 1; i < c->gpus; i++)
         if (m->domains > 1 && strcmp(c->gpu[i].host, c->gpu[0].host))
             return xml_fail(c->x, c->gpu[i].node, NULL, c->err,
@@ -331,7 +332,7 @@ static int nccl_read_linked(struct nccl *c)
 
 /* ---- network ---- */
 
-/* A network device that several processors reach is listed below each: the same again. */
+/* A network device that several processors reach is listed below each: detects repetitions. */
 static int is_again(struct nccl *c, const struct net *net, int *again)
 {
     *again = 0;
@@ -360,14 +361,14 @@ static int add_net(struct nccl *c, const struct xml_node *n)
 
     if (!xml_is(n->parent, "nic"))
         return xml_fail(c->x, n, NULL, c->err, "stands outside of 'nic', expected it inside");
-    if (xml_has(n, "net", "0")) /* one of several that are fused into one listed beside */
+    if (xml_has(n, "net", "0")) /* merged into another listed device */
         return 0;
     if (read_optional(c, n, "dev", &net.dev) || read_optional(c, n, "speed", &mbit))
         return -1;
     if (xml_find(n, "latency") &&
         xml_f64(c->x, n, "latency", 0, LATENCY_MAX_US, &net.latency_s, c->err))
         return -1;
-    /* With a GPU, or which they are is not known of one of the two. */
+    /* The processor has a GPU, or the node of one of the two is unknown. */
     net.local = strcmp(xml_word(cpu, "numaid"), "-1") == 0;
     for (int i = 0; i < c->gpus; i++) {
         const struct xml_node *its = ancestor(c->gpu[i].pci, "cpu");
@@ -464,7 +465,7 @@ int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err)
     struct nccl c = {.x = x, .m = m, .err = err};
     int64_t version = 0;
 
-    /* RCCL's has GPUs of AMD and links of XGMI, in elements and a version of its own. */
+    /* RCCL's files have AMD GPUs and XGMI links, in elements and a version of their own. */
     for (const struct xml_node *n = x->root; n; n = xml_after(n))
         if (xml_is(n, "xgmi") || (xml_is(n, "gpu") && xml_find(n, "gcn")))
             return xml_fail(x, n, NULL, err,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queries NVML, NVIDIA's management library: the part used is declared here, after its manual
- * (NVML API Reference Guide) and as the library's ABI has it since driver 418.  Leaves the use
- * of the answers to topo_nvml_parts.c.
+ * Queries NVML, NVIDIA's management library.  Declares the part that it uses, from the NVML API
+ * Reference Guide; the ABI is unchanged since driver 418.  Leaves the use of the answers to
+ * topo_nvml_parts.c.
  */
 #include "topo/topo_nvml.h"
 
@@ -15,7 +15,7 @@
 
 static const char LIBRARY[] = "libnvidia-ml.so.1";
 
-/* nvmlReturn_t, of which only these are told apart. */
+/* The codes of nvmlReturn_t that are handled differently. */
 enum { OK = 0, BAD_ARGUMENT = 2, NOT_SUPPORTED = 3, LOST = 15 };
 
 struct pci_info { /* nvmlPciInfo_t, as nvmlDeviceGetPciInfo_v3 fills it */
@@ -30,7 +30,7 @@ struct memory { /* nvmlMemory_t */
 
 struct nvml_device; /* nvmlDevice_t points to one */
 
-/* Each call: a member of struct api, whether there is no answer without it, name, arguments. */
+/* Each call: a member of struct api, whether it is required, name, arguments. */
 #define DEVICE struct nvml_device *
 #define CALLS(CALL)                                                                            \
     CALL(init, 1, "nvmlInit_v2", (void))                                                       \
@@ -46,7 +46,7 @@ struct nvml_device; /* nvmlDevice_t points to one */
     CALL(gen_most, 0, "nvmlDeviceGetMaxPcieLinkGeneration", (DEVICE, unsigned *))              \
     CALL(lanes_now, 0, "nvmlDeviceGetCurrPcieLinkWidth", (DEVICE, unsigned *))                 \
     CALL(lanes_most, 0, "nvmlDeviceGetMaxPcieLinkWidth", (DEVICE, unsigned *))                 \
-    /* Without these two a driver cannot tell NVLink from none. */                             \
+    /* Without these two a driver cannot report NVLinks. */                                    \
     CALL(link_state, 1, "nvmlDeviceGetNvLinkState", (DEVICE, unsigned, unsigned *))            \
     CALL(link_pci, 1, "nvmlDeviceGetNvLinkRemotePciInfo_v2",                                   \
          (DEVICE, unsigned, struct pci_info *))                                                \
@@ -85,7 +85,7 @@ static int load_library(struct api *api, struct err *err)
     if (!api->library) {
         const char *why = dlerror();
         why = why ? why : "no reason given";
-        /* It begins with the library's name, which the message has already. */
+        /* The text begins with the library's name, which the message contains already. */
         if (strncmp(why, LIBRARY, strlen(LIBRARY)) == 0 && why[strlen(LIBRARY)] == ':')
             why += strlen(LIBRARY) + 2;
         return err_set(err, ERR_ABSENT,
@@ -116,8 +116,7 @@ static int load_library(struct api *api, struct err *err)
 
 /* ---- one GPU ---- */
 
-/* Bus ids as NCCL and the kernel write them; where the driver hides a device, it is all ones.
- */
+/* Writes a bus id like NCCL and the kernel; a device that the driver hides is all ones. */
 static void put_busid(char busid[20], const struct pci_info *pci)
 {
     busid[0] = 0;
@@ -125,7 +124,7 @@ static void put_busid(char busid[20], const struct pci_info *pci)
         snprintf(busid, 20, "%04x:%02x:%02x.0", pci->domain, pci->bus, pci->device);
 }
 
-/* An answer that not every GPU has: 0 where this one has not. */
+/* A value that not every GPU has: 0 if this one lacks it. */
 static int query_number(int (*call)(struct nvml_device *, unsigned *), struct nvml_device *d)
 {
     unsigned v = 0;
@@ -144,7 +143,7 @@ static int read_name(const struct api *api, int i, struct nvml_device *d,
     snprintf(what, sizeof what, "GPU %d", i);
     int rc = api->name(d, g->name, sizeof g->name);
     if (rc == OK && (rc = api->memory(d, &memory)) == NOT_SUPPORTED)
-        rc = OK; /* a GPU that shares the processor's */
+        rc = OK; /* such a GPU uses the processor's memory */
     rc = rc ? rc : api->capability(d, &major, &minor);
     rc = rc ? rc : api->pci(d, &pci);
     if (rc)
@@ -176,12 +175,12 @@ static void nvml_read_linked(const struct api *api, struct nvml_device *d,
         return;
     for (int bit = NODES * 64; bit-- > 0;)
         if (nodes[bit / 64] >> (bit % 64) & 1)
-            g->numa = bit; /* the lowest: its own; others have memory alone */
+            g->numa = bit; /* the lowest node is the GPU's own; others are memory only */
 }
 
 /*
- * A GPU without NVLink says so of the first one; behind the last the number is a bad argument.
- * Whatever else fails but a GPU that is lost leaves open what there is.
+ * A GPU without NVLink reports NOT_SUPPORTED for its first link; a number past the last is a
+ * bad argument.  Any other failure, except a lost GPU, leaves the links unknown.
  */
 static int read_links(const struct api *api, int i, struct nvml_device *d,
                       struct topo_nvml_gpu *g, int *unknown, struct err *err)
@@ -200,7 +199,7 @@ static int read_links(const struct api *api, int i, struct nvml_device *d,
         if (rc == OK && !is_up)
             continue;
         if (rc == OK && (rc = api->link_pci(d, l, &pci)) != OK && rc != LOST) {
-            pci.bus = ~0u; /* a virtual machine is not told what its links lead to */
+            pci.bus = ~0u; /* a virtual machine does not see the far ends of its links */
             rc = OK;
         }
         if (rc)

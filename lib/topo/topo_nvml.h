@@ -8,18 +8,18 @@
 #include "base/err.h"
 
 /*
- * This machine's GPUs as NVIDIA's driver tells them through NVML, which is loaded when it is
- * asked and not before: nothing of NVIDIA's is needed to build, nor where nobody asks.  NVML
- * shows all GPUs of the machine (of the container), whatever CUDA_VISIBLE_DEVICES says.
+ * This machine's GPUs as NVIDIA's driver reports them through NVML.  The library is loaded by
+ * the first query only, so neither building nor running without GPUs needs it.  NVML shows all
+ * GPUs of the machine (of the container), regardless of CUDA_VISIBLE_DEVICES.
  */
 enum {
-    TOPO_NVML_LINKS = 64, /* of one GPU: beyond any; Blackwell has 18 */
+    TOPO_NVML_LINKS = 64, /* most links of one GPU; Blackwell has 18 */
     TOPO_NVML_CPUS = 896 /* as many as fit into the 255 bytes that NCCL reads of an attribute */
 };
 
 enum topo_nvml_end { TOPO_NVML_GPU, TOPO_NVML_PROCESSOR, TOPO_NVML_SWITCH, TOPO_NVML_UNKNOWN };
 
-struct topo_nvml_link { /* one that is up */
+struct topo_nvml_link { /* an active link */
     enum topo_nvml_end end;
     char remote[20]; /* bus id "0000:1b:00.0"; "" where the driver hides it */
 };
@@ -32,32 +32,33 @@ struct topo_nvml_gpu {
     /* The PCIe link above; an idle GPU lowers its generation and keeps its lanes.  0 unknown.
      */
     int gen_now, gen_most, lanes_now, lanes_most;
-    int numa;                                /* node that is near, -1 unknown */
-    unsigned long cpus[TOPO_NVML_CPUS / 64]; /* that are near; all 0 where unknown */
+    int numa; /* the closest NUMA node, -1: unknown */
+    /* Bit mask of the closest processors; all 0: unknown */
+    unsigned long cpus[TOPO_NVML_CPUS / 64];
     int links;
     struct topo_nvml_link link[TOPO_NVML_LINKS];
 };
 
-/* How far up PCIe two GPUs meet, as nvmlGpuTopologyLevel_t. */
+/* The PCIe level that joins two GPUs, as nvmlGpuTopologyLevel_t. */
 enum { TOPO_NVML_ONE_SWITCH = 10, TOPO_NVML_SWITCHES = 20, TOPO_NVML_NODE = 40 };
 
 struct topo_nvml {
     int gpus;
     struct topo_nvml_gpu *gpu; /* [gpus], owned */
-    int *common;               /* [gpus][gpus], owned: a level, -1 unknown */
-    int links_unknown;         /* a GPU whose links the driver does not tell, as a sandbox's */
+    /* [gpus][gpus], owned: the level that joins two GPUs, -1: unknown */
+    int *common;
+    int links_unknown; /* the driver hides the links of some GPU, as in a sandbox */
 };
 
 /* All facts of each GPU, or only name, bus id, memory and sm. */
 enum topo_nvml_part { TOPO_NVML_ALL, TOPO_NVML_NAMES };
 /*
- * ERR_ABSENT where there is no NVML, or no GPU; ERR_DEVICE with NVML's own words where it
- * fails. A function that an older driver has not is an error if the answer cannot do without
- * it.
+ * ERR_ABSENT without NVML or without a GPU; ERR_DEVICE with NVML's own message if a call fails.
+ * A function that an older driver lacks is an error only if the answer depends on it.
  */
 int topo_nvml_read(struct topo_nvml *n, enum topo_nvml_part part, struct err *err);
 void topo_nvml_release(struct topo_nvml *n);
-/* The name that all GPUs have, or the first one's "... and others". */
+/* The name of all GPUs, or the first one's with "... and others". */
 void topo_nvml_name(const struct topo_nvml *n, char *name, size_t space);
 
 #endif

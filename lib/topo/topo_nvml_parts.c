@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Describes a machine by NVML's answers and the kernel's files: which processor a GPU is near,
- * which switches are above it, where its NVLinks end.
+ * Describes a machine from NVML's answers and the kernel's files: the processor closest to each
+ * GPU, the switches above it, the ends of its NVLinks.
  *
- * The kernel's tree of PCI devices is exact.  Where it is not visible, NVML reports how far up
- * two GPUs meet: through one switch, through several, or further up.  Then there is a switch
- * for those that meet at one, and one above for those that meet through several; their bus ids
- * are those that Azure's templates give to what a virtual machine hides, ffff:ff:.., and the
- * rates of the links above them are not known.
+ * The kernel's tree of PCI devices is exact.  Where it is not visible, NVML reports the level
+ * that joins two GPUs: one switch, several switches, or further up.  GPUs joined by one switch
+ * get a switch, and those joined by several get another above it.  Their bus ids are
+ * ffff:ff:.., as in Azure's templates for devices that a virtual machine hides, and the rates
+ * of the links above them are unknown.
  */
 #include <string.h>
 
@@ -15,13 +15,13 @@
 #include "topo/topo_parts.h"
 
 enum { CLASS_GPU = 0x030200, CLASS_SWITCH = 0x060400, CLASS_NVSWITCH = 0x068000 };
-enum { CLASS_PROCESSOR = 0x068001 }; /* of POWER, at the end of an NVLink */
+enum { CLASS_PROCESSOR = 0x068001 }; /* a POWER processor at the end of an NVLink */
 enum { CLASS_NETWORK = 0x020700 };
 
 struct gpu {
     struct xml_node *cpu, *node;
-    int numa;                       /* of cpu, -1 unknown */
-    struct xml_node *upper, *lower; /* hidden switches for which this GPU stands, or NULL */
+    int numa;                       /* NUMA node of cpu, -1: unknown */
+    struct xml_node *upper, *lower; /* hidden switches that this GPU represents, or NULL */
 };
 
 struct build {
@@ -29,7 +29,7 @@ struct build {
     const struct topo_nvml *n;
     const char *root;
     struct gpu *gpu; /* [n->gpus], owned */
-    int hidden;      /* switches without a bus id */
+    int hidden;      /* number of switches without a bus id */
 };
 
 static int meeting_level(const struct build *b, int i, int j)
@@ -39,8 +39,8 @@ static int meeting_level(const struct build *b, int i, int j)
 
 /* ---- processors ---- */
 
-/* The same node, or where nobody tells of nodes the same mask, and no way that says otherwise.
- */
+/* Whether GPUs i and j share a processor: the same node, or without nodes the same mask, and no
+   link level that contradicts it. */
 static int are_linked(const struct build *b, int i, int numa, int j)
 {
     const struct topo_nvml_gpu *g = b->n->gpu;
@@ -65,7 +65,7 @@ static void find_cpu(struct build *b, int i)
         b->gpu[i].cpu = b->gpu[j].cpu;
         return;
     }
-    /* As the kernel prints masks of processors: words of 32 bits, the highest first. */
+    /* Masks of processors as the kernel prints them: words of 32 bits, the highest first. */
     for (int w = TOPO_NVML_CPUS / 32, used = 0; w-- > 0;) {
         unsigned word = (unsigned)(g->cpus[w / 2] >> (w % 2 * 32));
         if (word || used)
@@ -78,7 +78,7 @@ static void find_cpu(struct build *b, int i)
 
 /* ---- PCIe ---- */
 
-/* Adds the parents of a device: returns the last switch that the kernel shows above it, or the
+/* Adds the parents of a device.  Returns the last switch above it that the kernel shows, or the
    cpu. */
 static struct xml_node *add_above(struct build *b, const char *busid, struct xml_node *cpu,
                                   int *known)
@@ -111,7 +111,7 @@ static struct xml_node *add_hidden(struct build *b, struct xml_node *parent)
     return topo_parts_pci(b->x, parent, &pci);
 }
 
-/* The first GPU that meets GPU i no further up than `level`; itself where none before does. */
+/* The first GPU joined to GPU i at `level` or below; i itself if there is none before it. */
 static int first_of(const struct build *b, int i, int level)
 {
     for (int j = 0; j < i; j++)
@@ -172,8 +172,8 @@ static void nvml_parts_add_gpu(struct build *b, int i)
 /* ---- NVLink ---- */
 
 /*
- * Where the driver does not say what is at the end, a bus id of a GPU is that GPU, and any
- * other a switch: as NCCL takes a device that it does not see.
+ * Where the driver hides the far end, the bus id of a known GPU means that GPU, any other a
+ * switch: NCCL treats devices that it does not see in this way.
  */
 static unsigned class_of(const struct build *b, const struct topo_nvml_link *link)
 {
@@ -215,8 +215,8 @@ static void add_links(struct build *b, int i)
 /* ---- network ---- */
 
 /*
- * The processor whose tree has the device's switch, or whose node it is on, which may be one
- * without a GPU; the first one where the kernel does not know the node.
+ * The processor that has the device's switch, or whose NUMA node (possibly without a GPU) has
+ * the device; the first processor if the kernel does not know the node.
  */
 static struct xml_node *nvml_parts_cpu_of(const struct build *b, const char *busid)
 {

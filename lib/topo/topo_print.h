@@ -5,7 +5,7 @@
 #include "value/value_record.h"
 #include "topo/topo.h"
 
-/* The printers behind topo_print(), one for each format. */
+/* The printers that topo_print() calls, one for each format. */
 void topo_print_yaml(const struct topo *t, FILE *out);
 void topo_print_json(const struct topo *t, FILE *out);
 void topo_print_table(const struct topo *t, FILE *out);
@@ -14,11 +14,11 @@ void topo_print_svg(const struct topo *t, FILE *out);
 void topo_print_hostfile(const struct topo *t, FILE *out);
 void topo_print_rankfile(const struct topo *t, FILE *out);
 
-/* A struct topo_level as it is printed; its figures are RECORD_REAL. */
+/* The printed fields of a struct topo_level; its figures are RECORD_REAL. */
 enum { TOPO_ERROR_BAR = RECORD_OTHER };
 extern const struct record topo_level_record[];
 
-/* Key of other_flops, next to `flops`, which is of compute_type: "flops_bf16". */
+/* Key of other_flops: "flops_bf16" or "flops_f32".  The key `flops` goes with compute_type. */
 const char *topo_other_key(const struct topo *t);
 
 /* "4 ranks in 2 groups of 2, 2 levels": owned by the caller. */

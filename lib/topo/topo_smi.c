@@ -7,7 +7,7 @@
  *     GPU1    NV12     X      NODE    0-31            0
  *     mlx5_0  PXB     NODE     X
  *
- * It counts NVLinks and network devices and states no rate of any: those are to be given.
+ * It counts NVLinks and network devices but states no rates; the user gives them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +18,18 @@
 enum { COLUMNS_MAX = TOPO_MACHINE_RANKS, NAME_BYTES = 31 };
 
 /*
- * No GPU has more NVLinks than this that lead to others directly (Hopper, Blackwell; Volta 6,
- * Ampere 12): where the matrix counts more in a row, the same links are counted again for each
- * peer, and a switch joins them all.
+ * The most NVLinks of a GPU that lead directly to other GPUs (Hopper, Blackwell; Volta 6,
+ * Ampere 12).  A matrix with more in a row counts the same links again for each peer: a switch
+ * joins them all.
  */
 enum { LINKS_DIRECT = 18 };
 
-enum { ITSELF = -1, FAR = -2 }; /* FAR: from one processor to another */
+enum { ITSELF = -1, FAR = -2 }; /* FAR: through the link between processors */
 
 struct column {
     char name[NAME_BYTES + 1];
     int is_gpu;
-    int line; /* of its row, 0: none yet */
+    int line; /* line of its row; 0: not seen yet */
 };
 
 struct smi {
@@ -37,13 +37,13 @@ struct smi {
     struct column *column; /* [columns], owned */
     size_t space;
     int columns, line, rows;
-    int *cell; /* [columns][columns], owned: NVLinks, 0 for another way, or: */
+    int *cell; /* [columns][columns], owned: number of NVLinks, 0 for another path, or: */
     struct err *err;
 };
 
 #define FAIL(s, ...) err_at((s)->err, (s)->m->file, (s)->line, NULL, __VA_ARGS__)
 
-/* The next word of the line, cut; NULL behind the last. */
+/* Cuts off the next word of the line; NULL at the end. */
 static char *smi_next_word(char **at)
 {
     char *word = *at + strspn(*at, " \t");
@@ -136,7 +136,7 @@ static int smi_read_row(struct smi *s, char *line)
 static int smi_read_matrix(struct smi *s, char *text)
 {
     for (char *line; (line = topo_next_line(&text, &s->line));) {
-        /* The head is underlined by escapes "\33[4m" and "\33[0m": they become blanks. */
+        /* The head is underlined by escapes "\33[4m" and "\33[0m", which become blanks. */
         for (char *p = line; (p = strchr(p, '\33'));) {
             size_t n = p[1] == '[' ? 2 + strspn(p + 2, "0123456789;") : 0;
             if (n && p[n] == 'm')
@@ -146,7 +146,7 @@ static int smi_read_matrix(struct smi *s, char *text)
         }
         char *first = line + strspn(line, " \t");
         if (s->columns == 0 && strncmp(first, "GPU", 3) == 0 && strcspn(first, " \t") > 3) {
-            /* Up to "CPU Affinity": what stands after it is of the machine's processors. */
+            /* Up to "CPU Affinity": the columns from there on describe processors. */
             for (char *word; (word = smi_next_word(&line)) && strcmp(word, "CPU");)
                 if (add_column(s, word))
                     return -1;
@@ -197,7 +197,7 @@ static int build_machine(struct smi *s)
     for (int i = 0, gpu = 0; i < s->columns; i++) {
         int most = 0, sum = 0, other = 0, far = 1;
         if (!s->column[i].is_gpu) {
-            /* Whether no GPU shares a processor with the network device. */
+            /* Whether the network device shares a processor with no GPU. */
             for (int j = 0; far && j < s->columns; j++)
                 far = !s->column[j].is_gpu || s->cell[i * s->columns + j] == FAR;
             if (far)

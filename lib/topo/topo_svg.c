@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Draws a fabric: boxes in boxes, a rail in each that joins what is inside, and
- * ports as wide as what they pass.
+ * Draws a fabric: nested boxes, in each a rail that joins its children, and ports as wide as
+ * their rates.
  *
  *     title                     figures of each level
  *     level2 ====================================
@@ -14,7 +14,7 @@
  *     | in  #####  in  #### |    | in  #####     |
  *     +---------------------+    +---------------+
  *
- * More groups than CARDS_MOST are tiles, coloured alone.
+ * More groups than CARDS_MOST become tiles that show only a colour.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -27,13 +27,13 @@
 
 enum {
     CARDS_MOST = 64,
-    TIPS_MOST = 4096,  /* tiles that get tooltips: viewers slow down above */
-    HIGH_MOST = 30000, /* pixels: no viewer shows more */
+    TIPS_MOST = 4096,  /* tiles with tooltips: more slow a viewer down */
+    HIGH_MOST = 30000, /* pixels: viewers show no more */
     SQUARES_MOST = 16, /* ranks of a group that are drawn one by one */
     SQUARES_ROW = 8
 };
 
-/* Widths of the page; more groups than fit three rows may make it wider. */
+/* Widths of the page; more groups than fit into three rows may make it wider. */
 static const double WIDTH = 1000, WIDE = 1460;
 enum { WIDE_FROM = 16 };
 static const double GAP = 14, PAD = 12, HEAD = 24, STUB = 16;
@@ -45,7 +45,7 @@ static const struct svg_font BOLD = {.size = 11, .bold = 1},
 struct draw {
     struct svg s;
     const struct topo *t;
-    int *order; /* [groups], owned: groups of one block side by side */
+    int *order; /* [groups], owned: the groups of one block are adjacent */
     int tiles;  /* groups are tiles, not cards */
     double most_Bps, usual_Bps, card_h;
 };
@@ -54,7 +54,8 @@ struct size {
     double w, h;
 };
 
-/* Behind the child of a unit of level l that begins at i: a group, or a block of groups. */
+/* The end of the child that begins at i, of a unit of level l: a group, or a block of
+   groups. */
 static int child_end(const struct draw *d, int l, int i, int to)
 {
     int end = i + 1;
@@ -69,7 +70,7 @@ static int is_slow(const struct draw *d, int k)
     return topo_port_Bps(d->t, k) < topo_slow_Bps(d->t, k, d->usual_Bps);
 }
 
-/* Colours of levels from the inside out; the second, orange, is for what is slow. */
+/* Colours of levels from the inside out; the second, orange, marks slow ports. */
 static const char *colour_of(int l)
 {
     return svg_colour(l ? l + 1 : 0);
@@ -80,7 +81,7 @@ static void paint_box(struct draw *d, double x, double y, double w, double h, co
     svg_rect(&d->s, (struct svg_box){x, y, w, h}, &(struct svg_pen){.fill = fill}, NULL);
 }
 
-/* Paints a rate: slow ones stand out, others are grey. */
+/* Paints a rate: slow ones in orange, others in grey. */
 static void paint_rate(struct draw *d, double x, double y, enum svg_anchor anchor, int slow,
                        const char *text)
 {
@@ -119,7 +120,7 @@ static void paint_ranks(struct draw *d, int k, double x, double y)
     }
 }
 
-/* A bar as long as the rate is of the fastest port's, and the rate. */
+/* A bar as long as the rate relative to the fastest port's, and the rate. */
 static void paint_port(struct draw *d, int k, double x, double y, const char *way, double Bps)
 {
     int slow = Bps < topo_slow_Bps(d->t, k, d->usual_Bps);
@@ -177,7 +178,7 @@ static void paint_tile(struct draw *d, int k, double x, double y)
              d->t->groups.count <= TIPS_MOST ? tip : NULL);
 }
 
-/* ---- boxes in boxes ---- */
+/* ---- nested boxes ---- */
 
 /* The port of a child: a stub from the rail, as wide as its rate. */
 static void paint_stub(struct draw *d, int l, int i, double x, double y)
@@ -208,7 +209,7 @@ static void paint_frame(struct draw *d, int l, int from, double x, double y, str
 }
 
 /*
- * The unit of level l of the groups from .. to - 1, at x, y: children in rows that are at most
+ * Lays out the unit of level l with groups from .. to - 1 at x, y: children in rows at most
  * most_w wide; level 0 is a group.  Returns its size; paint 0: only measures.
  */
 static struct size lay_unit(struct draw *d, int l, int from, int to, double x, double y,
@@ -262,8 +263,8 @@ static struct size lay_unit(struct draw *d, int l, int from, int to, double x, d
 /* ---- the figures ---- */
 
 /*
- * A row for the names of columns and one for each level, below it the sources of its rates.
- * Returns the last base line; paint 0: only measures.
+ * A heading, one row for each level, and below it the sources of its rates.  Returns the last
+ * base line; paint 0: only measures.
  */
 static double lay_levels(struct draw *d, double y, int paint)
 {
@@ -304,7 +305,7 @@ static double lay_levels(struct draw *d, double y, int paint)
 
 /* ---- all ---- */
 
-/* Groups of one block side by side, by the outermost blocks first. */
+/* Sorts groups by block, the outermost blocks first. */
 static int svg_by_block(const void *a, const void *b, void *topo)
 {
     int x = *(const int *)a, y = *(const int *)b, differ = 0;

@@ -12,18 +12,18 @@
 #include "base/mem.h"
 #include "base/num.h"
 
-/* NVLink and InfiniBand of a present-day node, as the man page's example. */
+/* NVLink and InfiniBand of a current node, as in the man page's example. */
 static const double INTRA_BPS = 200e9, INTRA_S = 3e-6;
 static const double INTER_BPS = 25e9, INTER_S = 12e-6;
 
 struct synth {
-    int factor[TOPO_LEVELS_MAX]; /* [factors], outermost first, the groups' list apart */
+    int factor[TOPO_LEVELS_MAX]; /* [factors], outermost first, without the list of groups */
     int factors, levels;
     struct groups block;     /* the groups of one innermost block; owned */
-    struct topo_given given; /* by the words after the shape */
+    struct topo_given given; /* from the words after the shape */
 };
 
-/* alone: "8", which is one group of a fabric, will do. */
+/* alone: also accepts "8", one group. */
 static int synth_parse_shape(struct synth *s, const char *shape, int alone, struct err *err)
 {
     char *copy = mem_dup(shape), *at = copy;
@@ -43,7 +43,7 @@ static int synth_parse_shape(struct synth *s, const char *shape, int alone, stru
     int is_list = *at == '[';
     if (alone && s->factors == 0 && !is_list)
         s->factor[s->factors++] = 1;
-    /* A list is a level of its own: "[8,8,7]" has two, "8" one. */
+    /* A list is a level of its own: "[8,8,7]" has two levels, "8" one. */
     s->levels = s->factors + 1 + is_list;
     mem_free(copy);
     if (fits && s->levels >= 2 && s->levels <= TOPO_LEVELS_MAX &&
@@ -73,12 +73,13 @@ static int synth_build_fabric(struct topo *t, const struct synth *s, struct err 
     mem_free(members);
     /* Blocks of each level from 2 up, from the innermost factor outwards. */
     int factor = s->factors - 1, is_list = s->levels > s->factors + 1;
-    int unit = is_list ? s->block.count : s->factor[factor--]; /* groups of the level below */
+    /* Groups in a unit of the level below */
+    int unit = is_list ? s->block.count : s->factor[factor--];
     for (int l = 2; l < t->levels; l++, unit *= s->factor[factor--])
         for (int k = 0; k < count; k++)
             t->block[(l - 2) * count + k] = k / unit;
     topo_name_levels(t);
-    /* Levels as given, else the defaults; a further one passes what its groups' ports do. */
+    /* Levels as given, else the defaults; a further level has the sum of its groups' ports. */
     for (int l = 0; l < s->levels; l++) {
         struct topo_given_level g = s->given.level[l];
         int has_rate = g.has_rate;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads PCI devices, processors and RDMA ports from the kernel's files in sysfs and proc, as in
- * Documentation/ABI.  A file that is not there, as in a container, tells nothing; there are no
- * errors here.
+ * Documentation/ABI.  A missing file, as in a container, leaves the value unknown; nothing here
+ * fails.
  *
- * NCCL's tree has one node for a switch, which is two ports to the kernel: going up from a
- * device, every second one counts, and what is left is the root port.
+ * NCCL's tree has one node for a switch, to the kernel it is two ports.  Going up from a
+ * device, every second port counts as a switch; the last one is the root port.
  *
  *     /sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:04.0/0000:05:00.0
  *                             root port    switch: up   switch: down  device
@@ -22,9 +22,10 @@
 #include "base/num.h"
 #include "topo/topo_parts.h"
 
-enum { FILE_BYTES = 1 << 20 }; /* /proc/cpuinfo of 500 processors has that much: cut there */
+/* Enough for /proc/cpuinfo of 500 processors; longer files are cut */
+enum { FILE_BYTES = 1 << 20 };
 
-/* The first line of a small file; "" where there is none. */
+/* The first line of a small file; "": there is none. */
 static void sysfs_read_line(char *line, size_t space, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 static void sysfs_read_line(char *line, size_t space, const char *fmt, ...)
@@ -170,7 +171,7 @@ int topo_sysfs_nodes(const char *root)
     return topo_sysfs_list(line, in);
 }
 
-/* The value behind "NAME\t: " where a line begins so; "" where none does. */
+/* The value after "NAME\t: " at the beginning of a line; "": there is none. */
 static void find_value(const char *text, const char *name, char *value, size_t space)
 {
     size_t n = strlen(name);
@@ -189,7 +190,7 @@ static void find_value(const char *text, const char *name, char *value, size_t s
     }
 }
 
-/* A file, "" where there is none; owned by the caller. */
+/* Reads a whole file; "": there is none.  Owned by the caller. */
 static char *sysfs_read_text(const char *root, const char *file)
 {
     char path[PATH_MAX], *text = mem_new(FILE_BYTES + 1, 1);
@@ -212,8 +213,8 @@ void topo_sysfs_allowed(const char *root, char *list, size_t space)
 }
 
 /*
- * NCCL takes the fields of CPUID as they are, the extended family above the family's four bits:
- * Zen 3, to the kernel family 25 = 15 + 10, is 15 + (10 << 4) = 175.
+ * NCCL puts CPUID's extended family above the four bits of the family instead of adding them:
+ * Zen 3, the kernel's family 25 = 15 + 10, is 15 + (10 << 4) = 175.
  */
 int topo_nccl_family(int family)
 {
@@ -254,7 +255,7 @@ static int sysfs_by_name(const void *a, const void *b)
     return names ? names : x->port - y->port;
 }
 
-/* One port; 0 where it is not up, or says no rate as "400 Gb/sec (4X NDR)". */
+/* Reads one port; 0: it is not active, or has no rate like "400 Gb/sec (4X NDR)". */
 static int sysfs_read_port(const char *root, struct topo_sysfs_port *p)
 {
     char line[64], path[PATH_MAX];
@@ -303,9 +304,9 @@ int topo_sysfs_ports(const char *root, struct topo_sysfs_port **ports)
 /* ---- configuration space ---- */
 
 /*
- * It lists a device's capabilities (PCI Express Base Specification, chapter 7): those of PCI
- * from the pointer at 0x34, a byte each for id and next; extended ones from 0x100, 16 bits of
- * id, 4 of version, 12 of next.
+ * The configuration space lists a device's capabilities (PCI Express Base Specification,
+ * chapter 7): those of PCI from the pointer at 0x34, a byte each for id and next; extended ones
+ * from 0x100, 16 bits of id, 4 of version, 12 of next.
  *
  *     0x000  header    0x040  capabilities    0x100  extended capabilities    0x1000
  *     anyone may read  root may                root may
@@ -343,7 +344,7 @@ enum io_answer topo_sysfs_word(const char *root, const char *busid, unsigned cap
     if (bytes <= HEADER)
         return IO_BROKEN;
     int here = extended ? PCI : config[0x34] & ~3;
-    /* As many as there is space for: a list may run in a circle. */
+    /* At most as many as fit: a broken list may be circular. */
     for (int n = 0; n < (EXPRESS - PCI) / 4 && here >= from; n++) {
         if (here + offset + 2 > bytes)
             return here >= PCI && bytes == PCI ? IO_ABSENT : IO_BROKEN;

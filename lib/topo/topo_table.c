@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints a fabric as tables for people: its levels, its groups, and of few ranks each pair. */
+/* Prints a fabric as tables for people: its levels, its groups, and for few ranks each pair. */
 #include <math.h>
 #include <string.h>
 
@@ -7,10 +7,10 @@
 #include "base/units.h"
 #include "topo/topo_print.h"
 
-/* As wide as a line may be: a pair is three characters. */
+/* Limit of a line's width: a pair takes three characters. */
 enum { MATRIX_RANKS = 32 };
 
-/* One unit for all rates of the table: the largest in which the slowest is at least 1. */
+/* One unit for all rates of the table: the largest in which the lowest rate is at least 1. */
 static const char *pick_unit(const struct topo *t, double *unit_Bps)
 {
     static const struct {
@@ -49,7 +49,7 @@ struct cell {
     char text[40];
 };
 
-/* "59.80", or with half the width of its interval, "59.80 +-0.12", if that is known. */
+/* "59.80", or "59.80 +-0.12" with half the width of its interval, if known. */
 static const char *table_print_cell(struct cell *c, double v, double err, double unit)
 {
     int used = snprintf(c->text, sizeof c->text, "%.2f", v / unit);
@@ -59,7 +59,7 @@ static const char *table_print_cell(struct cell *c, double v, double err, double
     return c->text;
 }
 
-struct seen { /* shown by the table, and explained by the legend */
+struct seen { /* columns that the table shows and the legend explains */
     int slow, left, errors, devices;
 };
 
@@ -104,7 +104,7 @@ static void put_levels(const struct topo *t, const struct seen *seen, FILE *out)
     }
 }
 
-/* v in units, whole ones; "-" where it is unknown. */
+/* v as a whole number of units; "-": unknown. */
 static const char *print_whole(struct cell *c, double v, double unit)
 {
     if (v > 0)
@@ -114,7 +114,8 @@ static const char *print_whole(struct cell *c, double v, double unit)
     return c->text;
 }
 
-/* Prints the shares of rates that ranks keep when they transfer and compute at once. */
+/* Prints the fractions of rates that remain when ranks transfer and compute at the same
+   time. */
 static void put_left(const struct topo *t, FILE *out)
 {
     fprintf(out, "\n%-16s %12s %14s %12s %16s\n", "LEVEL", "RATE LEFT %", "COMPUTE LEFT %",
@@ -165,8 +166,7 @@ static void put_groups(const struct topo *t, struct seen *seen, FILE *out)
     }
 }
 
-/* Prints the level at which each pair of ranks meets, as `nvidia-smi topo -m` shows its
-   pairs. */
+/* Prints the level that joins each pair of ranks, like the pairs of `nvidia-smi topo -m`. */
 static void put_matrix(const struct topo *t, FILE *out)
 {
     int ranks = t->groups.ranks;

@@ -17,7 +17,7 @@
 
 enum { HOST_BYTES = 256 };
 
-/* One of the 2^20 ranks that may share a port of the least rate has less than 1 B/s. */
+/* With 2^20 ranks at a port of the least rate, each has less than 1 B/s. */
 #define MEMBER_MIN_BPS 1e-7
 
 #define KNOWN RECORD_OPTIONAL | RECORD_ABSENT | RECORD_ZERO
@@ -71,7 +71,7 @@ static const struct record topo_fields[] = {
 
 static const char root_keys[] = "format levels flops_f32? flops_bf16? groups";
 
-struct line { /* of a group */
+struct line { /* one line of the groups */
     char host[HOST_BYTES];
     struct topo_port port;
     struct topo_devices devices;
@@ -105,7 +105,8 @@ struct read {
     struct err *err;
 };
 
-/* One rank of group k enters of[]; `before`: the rank listed before it in its group, or -1. */
+/* Reads one rank of group k into of[]; `before`: the rank listed before it in its group, or
+   -1. */
 static int yaml_read_rank(const struct read *r, const struct tree_node *n, int k, int ranks,
                           int *of, int *before)
 {
@@ -146,7 +147,7 @@ static int64_t count_ranks(const struct tree *t, const struct tree_node *list, s
     return ranks;
 }
 
-/* The ranks of a cell, which has number `own` in group k. */
+/* Reads the ranks of cell number `own` of group k. */
 static int yaml_read_cell(const struct read *r, const struct tree_node *list, int k, int own,
                           int ranks, int *of, int *cell_of)
 {
@@ -160,7 +161,7 @@ static int yaml_read_cell(const struct read *r, const struct tree_node *list, in
     return 0;
 }
 
-/* The ranks of a group, or of each of its cells. */
+/* Reads the ranks of a group, or of each of its cells. */
 static int read_ranks(const struct read *r, const struct tree_node *list, int k, int ranks,
                       int *of, int *cell_of)
 {
@@ -238,7 +239,7 @@ static int yaml_read_blocks(const struct read *r, const struct tree_node *group,
     return 0;
 }
 
-/* Groups that share a block share every block further out. */
+/* Groups that share a block must share every block further out. */
 static int check_nesting(const struct read *r, const struct tree_node *list)
 {
     const struct topo *t = r->t;
@@ -311,10 +312,11 @@ static int yaml_read_parts(const struct read *r, const struct tree_node *root)
                 return tree_fail(t, tree_get(level, "name"), NULL, r->err,
                                  "is '%s' as is levels[%d]'s, expected another", to->name, i);
         /*
-         * The rate of one of a port's members when all send passes the port.  Beyond what one
-         * measurement differs from the next (TOPO_SLOW_SHARE) more is no fabric but a slip, as
-         * bits for bytes.  At level 0, and at level 1 of one group, which repeats it, the two
-         * are a rank's own rate alone and in company, measured apart: no port is shared.
+         * The rate of a port's member when all members send through the port.  More than the
+         * port's rate, beyond the error of a measurement (TOPO_SLOW_SHARE), is a mistake such
+         * as bits for bytes.  At level 0, and at level 1 of a single group, which repeats it,
+         * no port is shared: the two are a rank's rate alone and in company, measured
+         * separately.
          */
         if (l > 0 && r->t->groups.count > 1 && to->member_Bps * TOPO_SLOW_SHARE > to->port_Bps)
             return tree_fail(
@@ -361,7 +363,7 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
     return 0;
 }
 
-/* ---- printing: YAML leaves out what is unknown or the default ---- */
+/* ---- printing: YAML omits unknown values and defaults ---- */
 
 static void yaml_put_group(struct jout *j, const struct topo *t, int k)
 {
