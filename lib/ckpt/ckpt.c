@@ -2,13 +2,13 @@
 /*
  * Opens and reads a checkpoint.
  *
- * Opening is by its own manifest.json and config.json, or by those of copy-1/ ... where they
- * are damaged or gone.  A manifest that is not the checkpoint's own may be another run's: it is
- * believed when a block has the checksum that it says.
+ * Opens with the checkpoint's own manifest.json and config.json, or with those of copy-1/ ...
+ * if they are damaged or missing.  A copy's manifest may belong to another run, so it is
+ * accepted only if some block has the checksum in it.
  *
- * Any ranges of a unit are read from whatever blocks they lie in.  Each block is read whole and
- * its checksum compared, and where one is damaged another copy of it is taken; the last one
- * stays in memory, so that a read that continues the one before reads nothing twice.
+ * Any range of a unit can be read, regardless of block boundaries.  Each block is read whole
+ * and its checksum compared; if it is damaged, another copy of it is used.  The last block
+ * stays in memory, so consecutive reads read no block twice.
  */
 #include "ckpt/ckpt.h"
 
@@ -79,7 +79,7 @@ int ckpt_load_copy(struct ckpt *c, int64_t number, int k, struct err *err)
     return rc;
 }
 
-/* Damage of the copy that is read first is reported where another one is good. */
+/* Damage of the first copy read is recorded if another copy is good. */
 static int load_block(struct ckpt *c, int64_t number, struct err *err)
 {
     struct err damage = {0};
@@ -92,7 +92,8 @@ static int load_block(struct ckpt *c, int64_t number, struct err *err)
                 ckpt_repaired_add(&c->repaired, 1, 0, &damage);
             return 0;
         }
-        if (err->scarce || err->code == ERR_PEER) /* which say nothing of the copy */
+        /* Such errors do not mean that the copy is damaged */
+        if (err->scarce || err->code == ERR_PEER)
             break;
         if (i == 0)
             damage = *err;
@@ -100,7 +101,7 @@ static int load_block(struct ckpt *c, int64_t number, struct err *err)
     return ckpt_blame(c, err);
 }
 
-/* The block of (state, unit) in which element `at` lies; there is one. */
+/* The block of (state, unit) that contains element `at`; there is always one. */
 static int64_t ckpt_block_at(const struct ckpt *c, int unit, int state, int64_t at)
 {
     const int64_t *first = &c->first[state * c->model.units + unit];
@@ -157,7 +158,7 @@ void ckpt_identity(const struct ckpt *c, char hash[33])
 
 /* --- opening --- */
 
-enum { PROBES = 16 }; /* blocks that may be damaged before a manifest is another run's */
+enum { PROBES = 16 }; /* damaged blocks after which a manifest is assumed to be another run's */
 
 char *ckpt_small_path(const char *dir, int k, const char *name)
 {
@@ -170,7 +171,7 @@ char *ckpt_small_path(const char *dir, int k, const char *name)
     return path;
 }
 
-/* The first copy from k on that has a file of that name, -1: none has. */
+/* The first copy from k on that has a file of this name, -1: none. */
 static int find_copy(const char *dir, int k, const char *name)
 {
     for (; k <= CKPT_COPIES_MAX; k++) {
@@ -228,7 +229,7 @@ int ckpt_open_text(struct ckpt *c, const char *dir, const char *config, const ch
     return rc;
 }
 
-/* By copy m's manifest and copy k's config. */
+/* Opens with copy m's manifest and copy k's config. */
 static int open_by(struct ckpt *c, const char *dir, int m, int k,
                    const struct ckpt_limits *limits, struct err *err)
 {
@@ -254,7 +255,8 @@ static int open_by(struct ckpt *c, const char *dir, int m, int k,
     return rc;
 }
 
-/* By copy m's manifest and any config that goes with it; err is of copy m's own. */
+/* Opens with copy m's manifest and any config that matches it; err is that of copy m's
+   config. */
 static int open_with(struct ckpt *c, const char *dir, int m, const struct ckpt_limits *limits,
                      struct err *err)
 {
@@ -262,7 +264,7 @@ static int open_with(struct ckpt *c, const char *dir, int m, const struct ckpt_l
 
     if (open_by(c, dir, m, m, limits, err) == 0)
         return 0;
-    /* A config that is whole cannot tell which of the two is to blame. */
+    /* If the config is intact, either of the two may be the wrong one. */
     for (int k = -1; (k = find_copy(dir, k + 1, "config.json")) >= 0;)
         if (ckpt_stopped(limits->stop, err))
             break;
@@ -271,7 +273,7 @@ static int open_with(struct ckpt *c, const char *dir, int m, const struct ckpt_l
     return -1;
 }
 
-/* Whether a block is what the manifest says. */
+/* Whether some block has the checksum in the manifest. */
 static int has_its_block(struct ckpt *c)
 {
     char *seen = mem_new((size_t)c->files, 1);
@@ -319,7 +321,7 @@ int ckpt_blame(struct ckpt *c, struct err *err)
 int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
                   struct err *err)
 {
-    int first = -1; /* manifest that is well-formed, whatever it is of */
+    int first = -1; /* a well-formed manifest, possibly another run's */
     struct err own = {0}, other;
 
     limits = limits ? limits : &ckpt_limits_usual;

@@ -16,7 +16,7 @@
  * Reads a checkpoint: a folder written by n ranks and readable by any other number of them
  * (paro-checkpoint(5)).
  *
- *     manifest.json             written last: what is where, and the checksum of each block
+ *     manifest.json             written last: the place and checksum of each block
  *     config.json               the model's, as it was given
  *     shard-RRRRR.safetensors   one per rank: for each unit and state its G shard, packed
  *     source/                   what merge needs to give back the folder that was split
@@ -27,34 +27,41 @@
  *                                          hold (ckpt_copy_holder)
  *     copy-1/ ... copy-K/                  manifest.json, config.json and source/ again
  *
- * The G shard lies inside what a rank holds under every letter, so each block is written once
- * and the work is spread evenly, whatever the strategy.  A BLOCK is the part of a G shard's
- * range inside one tensor, cut at CKPT_BLOCK_ELEMS; it is read whole and checked on every read.
+ * A UNIT is one layer's tensors, flattened and sharded as one vector (model/model.h); a STATE
+ * is one kind of value per parameter, such as "params" or "exp_avg". A rank's G shard is its
+ * share of a unit when the unit is split over all ranks.  Layouts N, I and G all contain it, so
+ * whatever the strategy every block is written once and the work is even.  A BLOCK is the part
+ * of a G shard's range inside one tensor, at most CKPT_BLOCK_ELEMS elements; every read reads
+ * whole blocks and compares their checksums.
  */
 enum { CKPT_BLOCK_ELEMS = 4 << 20, CKPT_STATES_MAX = 8 };
 
 struct ckpt_state {
-    char name[16]; /* "params"; in a run's also "master", "exp_avg", ..: of trained ones only */
+    /* "params"; in a run's checkpoint also "master", "exp_avg", ..., which hold trained
+       parameters only */
+    char name[16];
     enum dtype type;
 };
 
-/* How far a run is. */
+/* Progress of a training run. */
 struct ckpt_run {
     int64_t step, tokens;
-    int64_t position; /* of the data */
+    int64_t position; /* position in the data */
     uint64_t seed, data_sum;
-    int64_t data_tokens, data_seq; /* that it was trained on; seq 0: not known */
+    /* The data that the run was trained on: tokens, and sequence length (0: unknown) */
+    int64_t data_tokens, data_seq;
 };
 
-/* Elements of a unit in a state: of params all, of others those that train. */
+/* Elements of a unit in a state: of all parameters in "params", of the trained ones in other
+   states. */
 int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_state *state);
 
 struct ckpt_block {
     int unit, state, file;
-    int tensor;            /* the model's tensor it lies in */
-    int64_t lo, hi;        /* elements of the unit */
-    int64_t offset, bytes; /* in the file */
-    char hash[33];         /* XXH3, 128 bits, in hex */
+    int tensor;            /* index of the model's tensor that contains the block */
+    int64_t lo, hi;        /* elements [lo, hi) of the unit */
+    int64_t offset, bytes; /* position and size in the file */
+    char hash[33];         /* XXH3-128 of the block, in hex */
 };
 
 enum { CKPT_COPIES_MAX = 64, CKPT_FILE_NAME = 48 };
@@ -67,44 +74,48 @@ struct ckpt_file {
 
 /* The kinds of entries that source/ keeps for merge. */
 enum ckpt_keep {
-    CKPT_KEEP_FILE,   /* a file as it was */
-    CKPT_KEEP_HEADER, /* a weights file up to its data, which lies in the shards */
-    CKPT_KEEP_REST    /* the data of those of its tensors that are no parameters */
+    CKPT_KEEP_FILE,   /* a complete file */
+    CKPT_KEEP_HEADER, /* the header of a weights file; its data lies in the shards */
+    CKPT_KEEP_REST    /* data of those of its tensors that are not parameters */
 };
 
 struct ckpt_source {
-    char *name; /* of the file, within the folder that was split; never leaves it */
+    /* The file's name, relative to the folder that was split; checked to stay inside it */
+    char *name;
     enum ckpt_keep keep;
-    int64_t bytes; /* kept here */
-    int64_t whole; /* of the file that was split: more than `bytes` for CKPT_KEEP_HEADER */
-    char hash[33]; /* of the bytes kept */
+    int64_t bytes; /* bytes kept here */
+    int64_t whole; /* size of the original file: more than `bytes` for CKPT_KEEP_HEADER */
+    char hash[33]; /* XXH3-128 of the bytes kept */
 };
 
 struct ckpt_sources {
     int count;
     struct ckpt_source *item; /* [count] */
-    const atomic_int *stop;   /* borrowed: asked while they are copied */
+    const atomic_int *stop;   /* borrowed: polled while files are copied; not 0 aborts */
 };
 
-/* The blocks and files read from another copy because the first one is damaged or gone. */
+/* Counts the blocks and files read from another copy because the first copy is damaged or
+   missing. */
 struct ckpt_repaired {
-    int64_t blocks, files; /* files: manifest.json, config.json, those of source/ */
-    struct err first;      /* the error in the first of them */
+    int64_t blocks, files; /* files: manifest.json, config.json, files of source/ */
+    struct err first;      /* the error that the first of them caused */
 };
 
-/* "3 blocks were read from copies, ...": a line for people; 0: nothing was healed. */
+/* Prints a line for people, "3 blocks were read from copies, ..."; returns 0 without text if
+   there were no repairs. */
 int ckpt_repaired_print(const struct ckpt_repaired *h, const char *dir, char *text,
                         size_t space);
 
 /*
- * Reads a block of a checkpoint whose files are in more places than one folder: attempt 0 from
- * the nearest one, 1 from the next, ...; its checksum is for the caller.  ERR_ABSENT: there are
- * no more.
+ * Reads block b from one of several places, for a checkpoint whose files are in more than one
+ * folder.  Attempt 0 is the closest place, 1 the next, and so on.  The caller compares the
+ * checksum.  ERR_ABSENT: there are no more places.
  */
 typedef int (*ckpt_fetch)(void *arg, const struct ckpt_block *b, int attempt, void *out,
                           struct err *err);
 
-/* An open checkpoint; for one thread at a time.  Fields are for reading. */
+/* An open checkpoint, for one thread at a time.  Fields are read-only unless marked "set by the
+   reader". */
 struct ckpt {
     char *dir;
     struct model model;
@@ -114,79 +125,85 @@ struct ckpt {
     struct ckpt_state state[CKPT_STATES_MAX];
     int has_run;
     struct ckpt_run run;
-    struct ckpt_sources source; /* none in a run's checkpoint */
-    int copies;                 /* of each file, beside it */
+    struct ckpt_sources source; /* the files kept in source/ */
+    int copies;                 /* number of copies of each file, besides the original */
     int files;                  /* one per rank */
     struct ckpt_file *file;
     int64_t blocks;
-    struct ckpt_block *block; /* by state, unit, lo: they tile every unit of every state */
-    int64_t *first;           /* [states * units + 1] where those of (state, unit) begin */
-    int manifest;             /* the copy whose manifest.json it is: 0 its own */
-    int turn; /* set by the reader: the copy that is read first, modulo copies + 1 */
-    const atomic_int *stop;        /* borrowed: as the limits had it */
-    struct ckpt_repaired repaired; /* so far: for the reader to report */
-    struct io_kept open;           /* of the files' copies, file by file */
-    ckpt_fetch fetch;              /* set by the reader: instead of the files in dir; or NULL */
+    /* Sorted by state, unit, lo; the blocks tile every unit of every state */
+    struct ckpt_block *block;
+    /* [states * units + 1]: index of the first block of (state, unit) */
+    int64_t *first;
+    /* The copy whose manifest.json was used; 0: the checkpoint's own */
+    int manifest;
+    int turn; /* set by the reader: number of the copy to read first, modulo copies + 1 */
+    const atomic_int *stop;        /* borrowed from the limits */
+    struct ckpt_repaired repaired; /* repairs so far, for the caller to report */
+    struct io_kept open;           /* the open files, for each file and copy */
+    ckpt_fetch fetch;              /* set by the reader: replaces the files in dir; or NULL */
     void *fetch_arg;
-    int64_t block_bytes; /* of the largest */
-    void *buffer;        /* the block last read, checked; NULL before the first */
-    int64_t cached;      /* its number, or -1 */
+    int64_t block_bytes; /* bytes of the largest block */
+    void *buffer;        /* the last block read, checked; NULL before the first read */
+    int64_t cached;      /* number of the block in `buffer`, or -1 */
 };
 
 /*
- * Reads the manifest, or where that is damaged or gone a copy of it, and proves that it is
- * complete; the shards are opened when read.
+ * Opens a checkpoint: reads its manifest, or a copy of it if that is damaged or missing, and
+ * proves that the blocks are complete.  Shards are opened when they are read.  limits NULL:
+ * ckpt_limits_usual.  On success the caller closes c with ckpt_close.
  */
 int ckpt_open(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
-              struct err *err); /* NULL: the usual ones */
+              struct err *err);
 void ckpt_close(struct ckpt *c);
 /*
- * By the text of a manifest that is not read from dir, of a model with this config; for
- * c->fetch.
+ * Opens a checkpoint from the text of a manifest that was not read from dir, and the text of
+ * its config.json; for use with c->fetch.
  */
 int ckpt_open_text(struct ckpt *c, const char *dir, const char *config, const char *text,
                    int64_t bytes, struct err *err);
-/* Whether the folder has a manifest.json, or a copy of one. */
+/* Whether the folder contains a manifest.json, or a copy of one. */
 int ckpt_is(const char *dir);
-int ckpt_expect(const char *dir, struct err *err); /* an error unless it is */
-/* The state's number, or -1. */
+int ckpt_expect(const char *dir, struct err *err); /* sets an error if ckpt_is is 0 */
+/* The number of a state, or -1. */
 int ckpt_find_state(const struct ckpt *c, const char *name);
 /*
- * Elements of a unit's state, converted to `type`.  Any range: who wrote them does not matter.
- * Every block touched is checked; where all copies of one are damaged, ERR_MISMATCH names file,
- * tensor and elements.
+ * Reads elements [at.lo, at.hi) of a unit's state into out, converted to `type`.  Any range is
+ * allowed, regardless of the ranks that wrote it.  Every block touched is checked; if all
+ * copies of a block are damaged, ERR_MISMATCH names file, tensor and elements.
  */
 int ckpt_read_range(struct ckpt *c, int unit, int state, struct range at, enum dtype type,
                     void *out, struct err *err);
-/* XXH3 over all blocks, what they are and hold: whether two ranks have opened the same. */
+/* XXH3 over places and checksums of all blocks, to compare the checkpoints that two ranks have
+   opened. */
 void ckpt_identity(const struct ckpt *c, char hash[33]);
 
-/* --- inside an open one --- */
+/* --- internals of an open checkpoint --- */
 
-/* The model's number of the tensor in which element `at` of the unit lies. */
+/* The index of the model's tensor that contains element `at` of the unit. */
 int ckpt_tensor_at(const struct model *m, int unit, int64_t at);
-/* To write: the end of a block that begins at lo, in a range that ends at hi. */
+/* For writing: the end of a block that begins at lo, in a range that ends at hi. */
 int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
-/* From the manifest: the end of the block in which element `at` of a unit's state lies. */
+/* From the manifest: the end of the block that contains element `at` of a unit's state. */
 int64_t ckpt_end_at(const struct ckpt *c, int unit, int state, int64_t at);
 /* Reads copy k of block b into c->buffer and checks it. */
 int ckpt_load_copy(struct ckpt *c, int64_t b, int k, struct err *err);
-/* ERR_MISMATCH naming file, tensor and elements: `hash`, of what path has, is not the block's.
- */
+/* Sets ERR_MISMATCH with file, tensor and elements: the bytes read from `path` have the
+   checksum `hash`, not the block's. */
 int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const char *path,
                      const char *hash, struct err *err);
-/* ckpt_open; doubt: also find out whether its own manifest is another run's, by the copies. */
+/* As ckpt_open; with `doubt` also uses the copies to find out whether the checkpoint's own
+   manifest belongs to another run. */
 int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
                   struct err *err);
 /*
- * After a failed read: if the checkpoint's own manifest belongs to another run, err becomes
- * that, else it stays.  Returns -1.
+ * Call after a failed read: if the checkpoint's own manifest belongs to another run, replaces
+ * err by that error, else keeps err.  Returns -1.
  */
 int ckpt_blame(struct ckpt *c, struct err *err);
 /*
- * Fills c from the text of a manifest, but for what only an open checkpoint has; `path` is for
- * messages.  c->model has been read from `config`: ERR_MISMATCH where the manifest has another
- * checksum of that.
+ * Fills c from the text of a manifest, except for fields of an open checkpoint; `path` is for
+ * messages.  c->model has been read from `config`: ERR_MISMATCH if the manifest has a different
+ * checksum of the config.
  */
 int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
                         const struct ckpt_limits *limits, const char *text, int64_t bytes,
@@ -194,27 +211,26 @@ int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
 
 /* --- copies --- */
 
-/*
- * ERR_INPUT where there are more copies than other ranks, or than CKPT_COPIES_MAX.
- */
+/* ERR_INPUT if there are more copies than other ranks, or than CKPT_COPIES_MAX. */
 int ckpt_check_copies(const struct groups *g, int copies, struct err *err);
 /*
- * The rank that holds copy k of rank's shard; k = 0: rank.  Those of 0 ... K are all different,
- * and of different groups while K < groups: losing any K of them loses nothing.
+ * The rank that holds copy k of rank's shard; k = 0: rank itself.  The holders of copies 0 ...
+ * K are all different, and lie in different groups while K < groups, so that no data
+ * is lost with any K of these ranks (or groups).
  */
 int ckpt_copy_holder(const struct groups *g, int rank, int k);
-/* The file in dir that is copy k of rank's shard, 0: its own; mem_free. */
+/* The path of copy k (0: the original) of rank's shard in dir; mem_free. */
 char *ckpt_shard_path(const char *dir, const struct groups *g, int rank, int k);
-/* dir/name, or (k) dir/copy-k/name; mem_free. */
+/* dir/name, or for k > 0 dir/copy-k/name; mem_free. */
 char *ckpt_small_path(const char *dir, int k, const char *name);
-/* The number of the file of that name, or `count`. */
+/* The index of the file of that name, or `count`. */
 int ckpt_source_number(const struct ckpt_sources *list, const char *name);
 /*
- * The path (mem_free) of a good copy of a kept file, counted in `healed` unless it is the
- * first; else the error of the first.
+ * Finds an undamaged copy of a kept file and returns its path (mem_free). Counts a repair if it
+ * is not the original.  If there is none, err is the error of the original.
  */
 int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err);
-/* Counts files or blocks that were read from another copy; cause: the damage of the first. */
+/* Adds files or blocks that were read from another copy; cause: the damage of the first. */
 void ckpt_repaired_add(struct ckpt_repaired *h, int64_t blocks, int64_t files,
                        const struct err *cause);
 

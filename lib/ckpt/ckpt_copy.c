@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Places the copies of a checkpoint's files.  Rank R's shard lies with R itself and with K
- * others, one place of this list after the other; 3 groups, K = 4, R = 0:
+ * Places the copies of a checkpoint's files.  Rank R's shard is held by R itself and K other
+ * ranks, in the order k = 0, 1, ... of this table; 3 groups, K = 4, R = 0:
  *
  *     group    0      1      2          place within the group
  *     k        0      1      2          R's own
  *              3      4      5          the next
  *              6      7      8          the one after that, ...
  *
- * Each row visits all groups, R's own first, and skips those that have no more members, so no
- * holder comes twice and the first `count` of them are in groups of their own.  In groups of
- * one size each column turns by one for the next R: all hold as many.
+ * Each row visits all groups, R's own first, and skips groups without further members.  So
+ * holders are distinct, and the first `count` of them lie in different groups.  In groups of
+ * equal size each column rotates by one for the next R, so all ranks hold equally many copies.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -55,7 +55,7 @@ char *ckpt_shard_path(const char *dir, const struct groups *g, int rank, int k)
 {
     char name[CKPT_FILE_NAME];
 
-    if (k) /* the copy of rank's that holder has */
+    if (k) /* the copy of rank's shard held by ckpt_copy_holder */
         snprintf(name, sizeof name, "shard-%05d.copy-%05d.safetensors",
                  ckpt_copy_holder(g, rank, k), rank);
     else
@@ -111,13 +111,13 @@ int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, s
     }
     if (rc) {
         *path = NULL;
-        *err = damage; /* of its own: what is wrong with the copies is for verify to say */
+        *err = damage; /* the original's error; verify reports damaged copies */
     }
     mem_free(name);
     return rc;
 }
 
-/* A good file into the folder `to`, which is in dir->temp. */
+/* Copies a checked file into the folder `to` in dir->temp. */
 static int put_checked(const char *from, const struct io_out *dir, const char *to,
                        const struct ckpt_source *s, const atomic_int *stop, struct err *err)
 {
@@ -149,7 +149,7 @@ int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct i
     return rc;
 }
 
-/* The small files of copy k: source/ again, config.json and, last, manifest.json. */
+/* Writes the small files of copy k: source/, config.json and, last, manifest.json. */
 static int copy_put_copy(const struct io_out *dir, int k, const struct ckpt_small *what,
                          struct err *err)
 {
@@ -182,7 +182,7 @@ int ckpt_put_small(const struct io_out *dir, int copies, const struct ckpt_small
 {
     int rc = 0;
 
-    for (int k = copies; rc == 0 && k >= 0; k--) /* the checkpoint's own manifest is the last */
+    for (int k = copies; rc == 0 && k >= 0; k--) /* the original manifest is written last */
         rc = copy_put_copy(dir, k, what, err);
     return rc;
 }

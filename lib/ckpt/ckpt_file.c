@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Computes checksums, and puts small files and copies into a checkpoint. */
+/* Computes checksums, and copies small files into a checkpoint. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -109,12 +109,12 @@ int ckpt_create_file(const struct io_out *dir, const char *path, const void *hea
 
 void ckpt_flush(int fd, int64_t offset, int64_t bytes)
 {
-    /* Advice alone, and not worth a call for a few pages: what the disk refuses, fsync says. */
+    /* A hint only, not worth a call for a few pages; fsync reports write errors. */
     if (bytes >= FLUSH_BYTES)
         sync_file_range(fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
 }
 
-/* Reads fd to its end, hashing; what is read goes to `to` where that is no -1. */
+/* Reads fd to its end and computes the checksum; copies the bytes to `to` unless that is -1. */
 static int hash_stream(int fd, int to, const atomic_int *stop, int64_t *bytes, char hex[33],
                        struct err *err)
 {
@@ -149,8 +149,8 @@ int ckpt_copy_file(int from, const struct io_out *dir, const char *to, const ato
 
     if (fstat(from, &st))
         return err_sys(err, "cannot read its status");
-    /* A user who may not read the file may not read its copy; we must, for the copies after
-       it. */
+    /* A user who may not read the file may not read its copy; the owner must, to make further
+       copies. */
     if (io_dir_open(dir, to, O_WRONLY | O_CREAT, (st.st_mode & 0777) | S_IRUSR, &out, err))
         return -1;
     int rc = hash_stream(from, out, stop, &is->bytes, is->hash, err);
@@ -169,7 +169,7 @@ int ckpt_check_file(const char *path, int64_t bytes, const char *hash, const ato
     int64_t is = 0;
     int fd = -1;
 
-    if (io_open_whole(path, bytes, &fd, err)) /* a hole of any size costs nobody anything */
+    if (io_open_whole(path, bytes, &fd, err)) /* reading a hole of any size takes no disk */
         return -1;
     close(fd);
     if (!hash)

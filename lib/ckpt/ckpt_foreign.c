@@ -18,15 +18,15 @@
 #include "ckpt/ckpt_pieces.h"
 #include "ckpt/ckpt_torch.h"
 
-/* Most bytes that an archive of one tensor has besides it: its list of records and its pickle,
-   each less than 1 KiB. */
+/* Largest overhead of an archive with one tensor: its directory and its pickle, each below 1
+   KiB. */
 enum { ONE_TENSOR = 1 << 16 };
 
 #define METADATA ".metadata"
 struct folder {
     struct st *st;
     const struct ckpt_limits *limits;
-    int64_t left; /* pieces that may still be there: each is stored for itself */
+    int64_t left; /* number of pieces that may still be added */
     struct err *err;
 };
 
@@ -34,7 +34,7 @@ struct folder {
 
 /* --- values of torch.save --- */
 
-/* The step, or a tensor that is a piece, in bytes [first, first + bytes) of a file. */
+/* Adds the step, or a tensor that is a piece, from bytes [first, first + bytes) of a file. */
 static int add_saved(struct folder *f, const char *key, int number, int64_t first,
                      int64_t bytes, const int64_t *from, const int64_t *want,
                      const int64_t *whole, int dims)
@@ -66,7 +66,7 @@ static int add_saved(struct folder *f, const char *key, int number, int64_t firs
 
 /* --- .metadata --- */
 
-/* A pair of storage_data: what is stored, and where. */
+/* A pair of storage_data: the stored item, and its location. */
 struct stored {
     const struct pickle *name, *offset, *info;
 };
@@ -174,7 +174,7 @@ static int add_metadata(struct folder *f, const struct pickle *root)
             rc = REFUSE(f, METADATA, "has a tensor whose name is no text");
         else if (pickle_call(entry, "TensorStorageMetadata"))
             rc = add_chunks(f, tensors->item[i], key, entry, stored, data->n / 2);
-        else if (pieces_is_step(key)) /* a number that is no tensor */
+        else if (pieces_is_step(key)) /* a step that is not a tensor */
             found = bsearch(&want, stored, (size_t)data->n / 2, sizeof *stored, by_stored);
         if (found)
             rc = add_stored(f, key, found, NULL, NULL, NULL, 0);
@@ -266,7 +266,7 @@ static int add_parameter(struct folder *f, const char *name)
         char *at = io_join(dir, file[i]), *path = io_join(f->st->path, at);
         char *key = mem_new(strlen(name) + 32, 1);
         sprintf(key, "%s%s", i ? "state." : "", name);
-        if (i) /* without ".pt" */
+        if (i) /* removes ".pt" */
             sprintf(key + strlen(key), ".%.*s", (int)strlen(file[i]) - 3, file[i]);
         if (!io_absent(path))
             rc = add_saved(f, key, pieces_file(f->st->pieces, f->st->path, at, 1), 0, -1, NULL,
@@ -279,9 +279,10 @@ static int add_parameter(struct folder *f, const char *name)
     return rc;
 }
 
-/* --- all of them --- */
+/* --- all formats --- */
 
-/* Each entry of a folder that `wanted` takes (NULL: all but files), by name; `add` may fail. */
+/* Calls `add` for each entry of a folder accepted by `wanted` (NULL: all but files), by
+   name. */
 static int for_each(struct folder *f, const char *path, int (*wanted)(const char *name),
                     int (*add)(struct folder *f, const char *name))
 {
@@ -308,7 +309,7 @@ static int is_model_states(const char *name)
     return io_ends_with(name, "model_states.pt");
 }
 
-/* Steps skipped because of a gradient that is not finite are none of the optimizer's. */
+/* Steps skipped for a gradient that is not finite do not count as optimizer steps. */
 static int add_model_states(struct folder *f, const char *name)
 {
     char *path = io_join(f->st->path, name);

@@ -5,18 +5,18 @@
 #include "ckpt/ckpt_safetensors.h"
 
 /*
- * Opens checkpoints of other trainers: folders of tensors in pieces.
+ * Opens checkpoints of other trainers: folders that store tensors in pieces.
  *
  *     .metadata, __0_0.distcp, ...                     torch.distributed.checkpoint
  *     shard-00001-model-00001-of-00001.safetensors     the same, its HuggingFaceStorageWriter
  *     zero/NAME/{fp32,exp_avg,exp_avg_sq,step}.pt      DeepSpeed's universal checkpoints
  *
- * Each becomes a struct st with pieces: parameters by name, states as "NAME/exp_avg".
+ * Each is opened as a struct st with pieces: parameters by name, states as "NAME/exp_avg".
  */
 int foreign_is(const char *dir);
 /*
- * The optimizer's steps, of an open one: those of its tensors, or, where DeepSpeed saved none,
- * of *model_states.pt.
+ * foreign_step reads the optimizer's step count of an open checkpoint: from its tensors, or,
+ * where DeepSpeed saved none, from *model_states.pt.
  */
 int foreign_step(const struct st *st, const struct ckpt_limits *limits, int64_t *step,
                  struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes the bytes of a GGUF file, and of its type q8_0, as ggml's docs/gguf.md and its
- * reference quantization have them.
+ * Writes the bytes of a GGUF file and of its type q8_0, following ggml's docs/gguf.md and its
+ * reference quantization.
  */
 #include "ckpt/ckpt_gguf.h"
 
@@ -131,7 +131,7 @@ void gguf_header(struct gguf_keys *k, struct gguf_tensor *tensor, int count, cha
         int64_t elems = 1;
         gguf_put_bytes(f, t->name, (int64_t)strlen(t->name));
         put_u32(f, (uint32_t)t->dims);
-        for (int d = t->dims - 1; d >= 0; d--) { /* ggml names the fastest side first */
+        for (int d = t->dims - 1; d >= 0; d--) { /* ggml lists the fastest dimension first */
             put_i64(f, t->shape[d]);
             elems *= t->shape[d];
         }
@@ -156,7 +156,7 @@ int64_t gguf_bytes(enum gguf_type type, int64_t elems)
     return elems * (type == GGUF_F32 ? 4 : 2);
 }
 
-/* To nearest, ties away from zero; |x| is below 2^31. */
+/* Rounds to nearest, ties away from zero; |x| is below 2^31. */
 static inline int8_t round_away(float x)
 {
     int whole = (int)x;
@@ -164,7 +164,7 @@ static inline int8_t round_away(float x)
     return (int8_t)(whole + (int)(2 * (x - (float)whole)));
 }
 
-/* 0, or -1: the block has no such form. */
+/* Returns 0, or -1: the block cannot be represented. */
 static int encode_block(const float *x, char *out)
 {
     float most = 0, sum = 0;
@@ -172,13 +172,13 @@ static int encode_block(const float *x, char *out)
     for (int i = 0; i < GGUF_BLOCK; i++) {
         float a = fabsf(x[i]);
         most = a > most ? a : most;
-        sum += a * 0; /* NaN where one is not finite */
+        sum += a * 0; /* NaN if an element is not finite */
     }
     float d = most / 127, inverse = d > 0 ? 1 / d : 0;
     uint16_t scale = dtype_f16_of_f32(d);
     if (sum != 0 || !isfinite(dtype_f32_of_f16(scale)))
         return -1;
-    if (!isfinite(inverse)) /* d is far below what f16 holds: it is 0 there */
+    if (!isfinite(inverse)) /* d is far below the range of f16, where it becomes 0 */
         inverse = 0;
     memcpy(out, &scale, sizeof scale);
     for (int i = 0; i < GGUF_BLOCK; i++)

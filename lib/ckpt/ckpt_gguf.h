@@ -8,7 +8,7 @@
 #include "base/err.h"
 
 /*
- * Writes GGUF, version 3: the file that llama.cpp and programs built on it read.  Numbers are
+ * Writes GGUF, version 3, the file format of llama.cpp and programs built on it.  Numbers are
  * little endian; pad(n) are zeros up to the next multiple of GGUF_ALIGN.
  *
  *     | "GGUF" | 3 | tensors | keys | key, type, value ... | name, shape, type, offset ... |
@@ -18,9 +18,9 @@
  */
 enum { GGUF_ALIGN = 32, GGUF_BLOCK = 32 /* elements of a block of q8_0 */ };
 
-/* ggml's numbers. */
+/* Tensor types, in ggml's numbering. */
 enum gguf_type { GGUF_F32 = 0, GGUF_F16 = 1, GGUF_Q8_0 = 8, GGUF_BF16 = 30 };
-/* Types of values. */
+/* Types of values, in GGUF's numbering. */
 enum gguf_value {
     GGUF_U32 = 4,
     GGUF_I32 = 5,
@@ -34,11 +34,11 @@ struct gguf_tensor {
     char name[64]; /* shorter than 64 bytes: ggml's limit */
     enum gguf_type type;
     int dims;
-    int64_t shape[2]; /* rows, columns; a vector: its length */
-    int64_t offset;   /* filled in by gguf_header */
+    int64_t shape[2]; /* rows, columns; or the length of a vector */
+    int64_t offset;   /* set by gguf_header */
 };
 
-/* The keys so far, in memory. */
+/* The keys written so far, in memory. */
 struct gguf_keys {
     FILE *file;
     char *text; /* owned */
@@ -52,22 +52,23 @@ void gguf_put_u32(struct gguf_keys *k, const char *key, int64_t value);
 void gguf_put_float(struct gguf_keys *k, const char *key, double value);
 void gguf_put_bool(struct gguf_keys *k, const char *key, int value);
 void gguf_put_text(struct gguf_keys *k, const char *key, const char *text, int64_t bytes);
-void gguf_put_words(struct gguf_keys *k, const char *key, const char *text); /* to its 0 */
-/* A list of `count` values, which follow by gguf_item and gguf_item_text. */
+/* Text ends at its 0 byte */
+void gguf_put_words(struct gguf_keys *k, const char *key, const char *text);
+/* Begins a list of `count` values, which are added with gguf_item and gguf_item_text. */
 void gguf_put_list(struct gguf_keys *k, const char *key, enum gguf_value type, int64_t count);
 void gguf_item(struct gguf_keys *k, const void *value, size_t bytes);
 void gguf_item_text(struct gguf_keys *k, const char *text, int64_t bytes);
 
-/* All of the file before its first tensor, for mem_free. */
+/* Builds the part of the file before the first tensor; *text is freed with mem_free. */
 void gguf_header(struct gguf_keys *k, struct gguf_tensor *tensor, int count, char **text,
                  int64_t *bytes);
 
-/* Bytes of so many elements; of q8_0 in whole blocks. */
+/* Bytes of `elems` elements; q8_0 has whole blocks only. */
 int64_t gguf_bytes(enum gguf_type type, int64_t elems);
 /*
- * n elements in `type`, rounded once, to nearest.  A block of q8_0 is d = max|x| / 127 as f16,
- * then 32 whole numbers x / d.  Returns the first element that q8_0 cannot hold, because it is
- * not finite or d is not in f16, or -1.
+ * Converts n elements to `type`, rounded once, to nearest.  A block of q8_0 is d = max|x| / 127
+ * as f16, then 32 whole numbers x / d.  Returns the first element that q8_0 cannot hold because
+ * the element is not finite or d does not fit f16; or -1.
  */
 int64_t gguf_encode(enum gguf_type type, const float *x, int64_t n, void *out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opens a Hugging Face folder and finds its tensors: which files hold the weights, which tensor
- * lies in which, and under which names: with or without the family's base, a tied head written
- * once more, and buffers of old versions that are no parameters.
+ * Opens a Hugging Face folder and maps the model's tensors to its files.  Handles names with or
+ * without the family's base prefix, second copies of tied heads, and buffers of old versions
+ * that are not parameters.
  */
 #include "ckpt/ckpt_hf.h"
 
@@ -20,11 +20,11 @@
 #include "ckpt/ckpt_pieces.h"
 
 enum {
-    OPEN_MAX = 64, /* files at once: descriptors are few */
+    OPEN_MAX = 64, /* files open at the same time: descriptors are scarce */
     CHUNK_BYTES = 1 << 20
 };
 
-/* The names are in order. */
+/* Names are sorted. */
 int hf_find_file(const struct hf *hf, const char *name)
 {
     char **found =
@@ -34,7 +34,7 @@ int hf_find_file(const struct hf *hf, const char *name)
     return found ? (int)(found - hf->name) : -1;
 }
 
-/* Takes st. */
+/* Takes ownership of st. */
 static void add_opened(struct hf *hf, const char *name, struct st st)
 {
     hf->name = mem_grow(hf->name, &hf->name_space, (size_t)hf->files + 1, sizeof *hf->name);
@@ -56,7 +56,7 @@ static int add_file(struct hf *hf, const char *path, const char *name,
     return 0;
 }
 
-/* A file beside the index, with a name that can be shown. */
+/* Whether the name is that of a file in the index's folder and is printable. */
 static int file_name_ok(const struct tree_node *v)
 {
     const char *name = tree_string(v);
@@ -66,8 +66,8 @@ static int file_name_ok(const struct tree_node *v)
 }
 
 /*
- * The index must have each tensor of a file, and there.  Asked after each file is read, since
- * an index may name one file under many links, whose header would be held as often.
+ * The index must list each tensor of a file, with this file.  Checked after each file is read:
+ * an index may name one file through many links, whose header would be held for each.
  */
 static int check_file_in_index(const struct hf *hf, int file, const char *path,
                                const struct tree_node *map, struct err *err)
@@ -82,7 +82,7 @@ static int check_file_in_index(const struct hf *hf, int file, const char *path,
     return 0;
 }
 
-/* Opens the files that the index names, in the order of their names. */
+/* Opens the files that the index names, sorted by name. */
 static int open_indexed(struct hf *hf, const struct tree *index, const struct tree_node *map,
                         const struct ckpt_limits *limits, struct err *err)
 {
@@ -111,7 +111,7 @@ static int open_indexed(struct hf *hf, const struct tree *index, const struct tr
         char *whole = io_join(hf->dir, names[i]);
         rc = add_file(hf, whole, names[i], limits, err);
         mem_free(whole);
-        /* Holes cost nothing: some file systems have files of nearly 2^63 bytes. */
+        /* Holes cost no disk: some file systems allow files of nearly 2^63 bytes. */
         if (rc == 0 && __builtin_add_overflow(all, hf->file[hf->files - 1].file_bytes, &all))
             rc = err_at(err, path, 0, NULL, "names files of more than 2^63 bytes in total");
         if (rc == 0)
@@ -121,7 +121,7 @@ static int open_indexed(struct hf *hf, const struct tree *index, const struct tr
     return rc;
 }
 
-/* Each tensor that the index has must be in its file. */
+/* Each tensor in the index must be in the file that the index gives for it. */
 static int check_index_in_files(const struct hf *hf, const char *path,
                                 const struct tree_node *map, struct err *err)
 {
@@ -163,7 +163,7 @@ done:
     return rc;
 }
 
-/* `path` is a file: its folder and its name. */
+/* `path` is a file: splits it into folder and name. */
 static int open_alone(struct hf *hf, const char *path, const struct ckpt_limits *limits,
                       struct err *err)
 {
@@ -184,7 +184,7 @@ static int hf_open_folder(struct hf *hf, const char *path, const struct ckpt_lim
     int rc;
 
     hf->dir = mem_dup(path);
-    if (!io_absent(single)) { /* transformers, too, prefers it to an index */
+    if (!io_absent(single)) { /* transformers also prefers it to an index */
         rc = add_file(hf, single, "model.safetensors", limits, err);
     } else if (!io_absent(index)) {
         rc = hf_read_index(hf, index, limits, err);
@@ -264,8 +264,8 @@ const struct st_tensor *hf_find(const struct hf *hf, const char *name, int *file
 }
 
 /*
- * Where each of the model's tensors lies that has this role in the files.  A tied head stands
- * for an embedding that is not there: of shared tensors some trainers keep one name only.
+ * Finds the file and tensor for each of the model's tensors with this role.  A tied head
+ * substitutes for a missing embedding: some trainers keep only one name of shared tensors.
  */
 static int place_role(struct hf *hf, const struct model *m, enum hf_role role, struct err *err)
 {
@@ -324,7 +324,7 @@ int hf_check_shape(const struct st *st, const struct st_tensor *is,
     return 0;
 }
 
-/* One of the model's tensors: there, of its shape and of the common type. */
+/* Checks one of the model's tensors: it exists, with its shape and the common type. */
 static int match_one(struct hf *hf, const struct model_tensor *want,
                      const struct hf_place *place, int first, struct err *err)
 {
@@ -436,7 +436,7 @@ int hf_has_embedding(const struct model *m, const struct st *st)
     return 0;
 }
 
-/* The first byte at which two tensors of one size differ, or -1. */
+/* The first byte in which two tensors of equal size differ, or -1. */
 static int first_gap(const struct hf *hf, struct hf_place a, struct hf_place b, int64_t *gap,
                      struct err *err)
 {

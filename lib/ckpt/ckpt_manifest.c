@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes and reads manifest.json (paro-checkpoint(5)).  Its last key is the checksum of
- * everything before that key's line, so that a flipped bit in it is seen too.
+ * Writes and reads manifest.json (paro-checkpoint(5)).  Its last key is the checksum of all
+ * bytes before that key's line, so that a flipped bit in the manifest is detected.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
 
-/* Far above any disk, and a block more still fits 63 bits. */
+/* Far above any disk; adding a block still fits 63 bits. */
 #define FILE_BYTES_MAX (INT64_C(1) << 60)
 
 static const char format[] = "paro-checkpoint/1";
 static const char tail[] = ",\n\"checksum\": \"";
 
-/* --- what it has of each thing --- */
+/* --- tables of keys --- */
 
 static int is_hex(const char *text, size_t digits)
 {
@@ -57,7 +57,7 @@ static const struct record data_record[] = {
     {0},
 };
 
-/* Absent from an older run's, and from one that another program began. */
+/* Absent in older checkpoints, and if another program began the run. */
 static void put_data(const struct record *f, struct jout *j, const void *at)
 {
     const struct ckpt_run *run = at;
@@ -75,7 +75,7 @@ static const struct record run_record[] = {
     {0},
 };
 
-/* No state is whole numbers, none is converted. */
+/* States are neither integers nor converted. */
 static int manifest_parse_type(const char *text, void *out, struct err *why)
 {
     enum dtype type;
@@ -122,7 +122,7 @@ const struct record ckpt_file_record[] = {
 
 /* --- writing --- */
 
-/* Each key of the outermost object begins a line; j stays at depth 1, inside that object. */
+/* Begins a line for a key of the outermost object; j stays at depth 1, inside that object. */
 static void begin_line(struct jout *j)
 {
     fputs(",\n", j->file);
@@ -138,7 +138,7 @@ static void manifest_put_source(struct jout *j, const struct ckpt_sources *sourc
         jout_open(j, NULL, '{');
         jout_text(j, "name", s->name);
         jout_bool(j, "header", s->keep == CKPT_KEEP_HEADER);
-        if (s->keep == CKPT_KEEP_REST) /* a key that older manifests do not have */
+        if (s->keep == CKPT_KEEP_REST) /* older manifests lack this key */
             jout_bool(j, "rest", 1);
         record_put(j, source_record, s);
         jout_close(j, '}');
@@ -160,7 +160,7 @@ int ckpt_manifest_write(const struct io_out *dir, const struct ckpt_shape *shape
     jout_text(&j, "format", format);
     begin_line(&j);
     jout_text(&j, "strategy", shape->strategy);
-    if (shape->model->partial) { /* else all: a manifest of before there was anything else */
+    if (shape->model->partial) { /* otherwise all: as in manifests before this key existed */
         begin_line(&j);
         jout_text(&j, "trainable", shape->model->partial);
     }
@@ -204,8 +204,8 @@ int ckpt_manifest_write(const struct io_out *dir, const struct ckpt_shape *shape
 
 struct reader {
     struct ckpt *c;
-    const char *path;   /* of the manifest, for messages */
-    const char *config; /* of the config */
+    const char *path;   /* path of the manifest, for messages */
+    const char *config; /* text of the config */
     const struct ckpt_limits *limits;
     struct err *err;
     struct tree t;
@@ -274,7 +274,7 @@ static int read_copies(struct reader *r, const struct tree_node *n)
                                           r->c->copies, ranks);
 }
 
-/* Keys that place no tensor can be damaged too. */
+/* Checks the checksum of the config: keys that affect no tensor's place can be damaged too. */
 static int check_config(struct reader *r, const char *hash)
 {
     const char *config = r->c->model.config;
@@ -287,7 +287,7 @@ static int check_config(struct reader *r, const char *hash)
                         hash);
 }
 
-/* In the folder that merge makes, one name has a header and its rest, or a file. */
+/* In the folder that merge makes, a name has either a header and a rest, or a file. */
 static int by_target(const void *a, const void *b)
 {
     const struct ckpt_source *x = *(struct ckpt_source *const *)a;
@@ -375,7 +375,7 @@ static int manifest_read_block(struct reader *r, const struct tree_node *n,
     return 0;
 }
 
-/* Those of a unit's state, from *at in the file on. */
+/* Reads the blocks of a unit's state, from *at in the file on. */
 static int manifest_read_blocks(struct reader *r, const struct tree_node *n, int number,
                                 int64_t *at)
 {
@@ -407,7 +407,7 @@ static int manifest_read_blocks(struct reader *r, const struct tree_node *n, int
     return 0;
 }
 
-/* The blocks of one file follow its header, one after the other. */
+/* Reads a file's entry: its blocks come after its header, one after the other. */
 static int manifest_read_file(struct reader *r, const struct tree_node *n, int number)
 {
     struct ckpt_file *f = &r->c->file[number];
@@ -436,7 +436,7 @@ static int manifest_read_file(struct reader *r, const struct tree_node *n, int n
     return 0;
 }
 
-/* By state, unit and elements. */
+/* Sorts by state, unit and elements. */
 static int manifest_by_place(const void *one, const void *other)
 {
     const struct ckpt_block *a = one, *b = other;
@@ -500,8 +500,8 @@ static int read_root(struct reader *r)
         tree_text(t, tree_get(root, "config_xxh3"), 0, SIZE_MAX, &config, r->err) ||
         tree_text(t, trainable, 0, SIZE_MAX, &text, r->err) || check_config(r, config))
         return -1;
-    /* The entry of what trains orders a unit's tensors, so it comes before all else of the
-       model. */
+    /* The set of trained tensors determines the order of a unit's tensors, so it is read before
+       the rest of the model. */
     if (trainable && model_train(&c->model, text, r->err))
         return err_prefix(r->err, "%s: 'trainable': ", r->path);
     for (n = root->child; n; n = n->next)
@@ -524,7 +524,7 @@ static int read_root(struct reader *r)
     return arrange_blocks(r);
 }
 
-/* The checksum's line is the last: what stands before it must give it. */
+/* The checksum is on the last line: it must match the text before that line. */
 static int manifest_check_sum(struct reader *r, const char *text, int64_t bytes)
 {
     /* tail, 32 digits, quote, newline, brace, newline */

@@ -17,7 +17,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-/* The names that checkpoints consist of, by module; nothing of these is called. */
+/* The names that checkpoints contain, by module; none of them is called. */
 static const char *const names[][2] = {
     {"torch.distributed.checkpoint.metadata",
      " Metadata TensorStorageMetadata BytesStorageMetadata ChunkStorageMetadata"
@@ -29,22 +29,22 @@ static const char *const names[][2] = {
               " FloatStorage BFloat16Storage HalfStorage DoubleStorage LongStorage IntStorage"
               " ShortStorage CharStorage ByteStorage BoolStorage "},
     {"collections", " OrderedDict "},
-    {"builtins", " getattr "}, /* an enumeration's member, of Python 3.11 */
+    {"builtins", " getattr "}, /* member of an enumeration, in Python 3.11 */
     {"pathlib", " PosixPath PurePosixPath "},
     {"pathlib._local", " PosixPath PurePosixPath "}};
 
 struct vm {
     const char *name;
     const unsigned char *text;
-    int64_t at, bytes, op; /* op: where the operation began */
+    int64_t at, bytes, op; /* op: start of the operation */
     struct pickle_file *file;
     struct pickle **stack, **memo;
-    int64_t depth, memos; /* memos: operations that filled it */
+    int64_t depth, memos; /* memos: operations that filled the memo */
     size_t stack_space, memo_space, memo_used;
     struct err *err;
 };
 
-enum { KEYS_MAX = 1000 }; /* of an object or the value of a file; real ones have dozens */
+enum { KEYS_MAX = 1000 }; /* keys of an object or of a file's value; real ones have dozens */
 
 #define REFUSE(vm, ...) err_at((vm)->err, (vm)->name, 0, NULL, __VA_ARGS__)
 
@@ -86,7 +86,7 @@ static void pickle_add_item(struct pickle *v, struct pickle *item)
     v->item[v->n++] = item;
 }
 
-/* The top n values, or with n 0 those above the last mark, which goes too; NULL: no such. */
+/* Pops the top n values, or with n 0 those above the last mark and the mark; NULL: too few. */
 static struct pickle **pickle_pop(struct vm *vm, int n, int64_t *count)
 {
     int64_t first = vm->depth;
@@ -161,7 +161,7 @@ static int op_real(struct vm *vm, int bytes)
     return p ? 0 : -1;
 }
 
-/* An integer of |bytes| bytes, signed unless bytes > 0; 0: their number comes first. */
+/* An integer of |bytes| bytes, signed if bytes < 0; 0: its size comes first. */
 static int op_int(struct vm *vm, int bytes)
 {
     uint64_t n = (uint64_t)(bytes < 0 ? -bytes : bytes), bits = 0;
@@ -192,7 +192,7 @@ static int op_text(struct vm *vm, int length_bytes)
     return 0;
 }
 
-/* n values, or with n 0 those above the mark, as a new one. */
+/* Combines n values, or with n 0 those above the mark, into a new value. */
 static int pickle_gather(struct vm *vm, int n, enum pickle_kind kind)
 {
     int64_t count = 0;
@@ -201,7 +201,7 @@ static int pickle_gather(struct vm *vm, int n, enum pickle_kind kind)
     if (!from)
         return refuse_stack(vm);
     v = new_value(vm, kind);
-    v->space = (unsigned)count + 1; /* a state may follow */
+    v->space = (unsigned)count + 1; /* a state may be added */
     v->item = mem_new(v->space, sizeof *v->item);
     v->n = count;
     memcpy(v->item, from, (size_t)count * sizeof *from);
@@ -219,7 +219,7 @@ static int op_ref(struct vm *vm, int n)
     return pickle_gather(vm, n, PICKLE_REF);
 }
 
-/* A call, which is recorded.  A dictionary with an order is a dictionary. */
+/* Records a call.  An OrderedDict is a dictionary. */
 static int op_call(struct vm *vm, int n)
 {
     if (pickle_gather(vm, n, PICKLE_OBJECT))
@@ -247,7 +247,7 @@ static int op_add(struct vm *vm, int n)
     return 0;
 }
 
-/* The state of an object; of a dictionary it is none of its items. */
+/* Sets the state of an object; a dictionary's state is ignored. */
 static int op_build(struct vm *vm, int n)
 {
     int64_t count = 0;
@@ -281,7 +281,7 @@ static int push_name(struct vm *vm, const char *module, int64_t m, const char *n
                   m < 60 ? (int)m : 60, module, n < 60 ? (int)n : 60, name);
 }
 
-/* Two lines. */
+/* Reads module and name, one line each. */
 static int op_global(struct vm *vm, int unused)
 {
     const char *module = (const char *)vm->text + vm->at;
@@ -306,7 +306,8 @@ static int op_stack_global(struct vm *vm, int n)
     return push_name(vm, v[0]->text, v[0]->n, v[1]->text, v[1]->n);
 }
 
-/* A number of so many bytes; 0: the next.  One beyond the bytes so far is no real one. */
+/* Stores to the memo; its number has `bytes` bytes, 0: the next number.  A number above the
+   count of bytes read is invalid. */
 static int op_put(struct vm *vm, int bytes)
 {
     uint64_t number = (uint64_t)vm->memos++;
@@ -454,7 +455,8 @@ const struct pickle *pickle_get(const struct pickle *v, const char *key)
 {
     if (v && v->kind == PICKLE_OBJECT)
         v = v->n > 2 ? v->item[2] : NULL;
-    /* An object that is shared and has very many keys would be searched again and again. */
+    /* Bounds the search: an object with very many keys may be shared and searched again and
+       again. */
     for (int64_t i = 0; v && v->kind == PICKLE_DICT && i < v->n && i < 2 * KEYS_MAX; i += 2)
         if (pickle_is(v->item[i], PICKLE_TEXT, key))
             return v->item[i + 1];
@@ -466,7 +468,8 @@ double pickle_real(const struct pickle *v)
     uint64_t bits = 0;
     double real = NAN;
 
-    for (int i = 0; v && v->kind == PICKLE_NONE && i < v->n; i++) /* the high byte first */
+    /* Most significant byte first */
+    for (int i = 0; v && v->kind == PICKLE_NONE && i < v->n; i++)
         bits = bits << 8 | (unsigned char)v->text[i];
     if (v && v->kind == PICKLE_NONE && v->n == sizeof bits)
         memcpy(&real, &bits, sizeof real);

@@ -8,39 +8,38 @@
 #include "base/err.h"
 
 /*
- * Reads what Python's pickle module wrote of a checkpoint, or PyTorch of plain values
- * (protocols 2 to 5), and executes nothing: a class or a function is a name, and a call of one
- * is a record of the name and its arguments.  A name or an operation that no checkpoint needs
- * is an error that states it.
+ * Reads checkpoints' pickles (Python's pickle module, PyTorch; protocols 2 to 5) without
+ * executing them: a class or function becomes a name, a call becomes a record of the name and
+ * its arguments.  Names and operations that checkpoints do not need are errors.
  *
- * Memory is bounded by some 100 times the text; for real ones it is some 20 times.  Values may
+ * Memory is at most about 100 times the text; for real checkpoints about 20 times.  Values may
  * be shared and may contain each other: a reader must not follow them without a bound.
  */
 enum pickle_kind {
-    PICKLE_NONE, /* and real numbers: pickle_real */
+    PICKLE_NONE, /* None; also real numbers, see pickle_real */
     PICKLE_INT,  /* and booleans */
     PICKLE_TEXT,
     PICKLE_LIST,   /* or a tuple */
     PICKLE_DICT,   /* a key, its value, the next key, ... */
-    PICKLE_NAME,   /* of a class or function, without its module */
-    PICKLE_OBJECT, /* its name, the arguments of its call, its state if it has one */
+    PICKLE_NAME,   /* name of a class or function, without its module */
+    PICKLE_OBJECT, /* items: its name, the arguments of its call, its state if it has one */
     PICKLE_REF,    /* a persistent identifier: one item */
-    PICKLE_MARK    /* none that a reader sees */
+    PICKLE_MARK    /* internal to the reader */
 };
 
 struct pickle {
     enum pickle_kind kind;
     unsigned space;
-    int64_t n; /* the number; or of text bytes (8 of a real number), and else items */
+    int64_t n; /* the integer; or bytes of the text (8 for a real number), or number of items */
     union {
-        const char *text;     /* no 0 follows; lies in what was read */
+        const char *text;     /* borrowed from the pickle; not terminated by 0 */
         struct pickle **item; /* [n] */
     };
 };
 
 struct pickle_file {
     struct pickle *root;
-    struct pickle **value; /* [count]: all */
+    struct pickle **value; /* [count]: all values */
     int64_t count;
     size_t space;
 };
@@ -50,17 +49,18 @@ int pickle_read(struct pickle_file *f, const char *name, const char *text, int64
                 struct err *err);
 void pickle_release(struct pickle_file *f);
 
-/* All may be given NULL, and values of any kind. */
+/* Whether v has this kind and, unless text is NULL, this text.  All accessors accept v NULL and
+   values of any kind. */
 int pickle_is(const struct pickle *v, enum pickle_kind kind, const char *text);
-/* The arguments of an object of that class, or NULL. */
+/* The arguments of an object of this class, or NULL. */
 const struct pickle *pickle_call(const struct pickle *v, const char *name);
-/* The value of a text key of a dictionary, or of an object's state; or NULL. */
+/* The value of a text key in a dictionary or in an object's state, or NULL. */
 const struct pickle *pickle_get(const struct pickle *v, const char *key);
-/* A real number; NAN: it is none. */
+/* A real number; NAN: not a number. */
 double pickle_real(const struct pickle *v);
 /* Item i of a list, or NULL. */
 const struct pickle *pickle_at(const struct pickle *v, int64_t i);
-/* A text as a string, for mem_free; NULL where it is none, or has a 0. */
+/* A text as a string, for mem_free; NULL: not a text, or it contains a 0 byte. */
 char *pickle_text(const struct pickle *v);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts tensors together from parts, and checks that the parts are all of them. */
+/* Assembles tensors from pieces, and checks that the pieces cover them. */
 #include "ckpt/ckpt_pieces.h"
 
 #include <inttypes.h>
@@ -13,14 +13,15 @@
 #include "ckpt/ckpt_write.h"
 
 enum {
-    PIECES_MAX = 1 << 16, /* of one tensor: at worst each is compared with all others */
+    /* Pieces of one tensor: in the worst case each is compared with all others */
+    PIECES_MAX = 1 << 16,
     COMPARE_BYTES = 1 << 16,
-    ROWS_BYTES = 1 << 18 /* read at once, to be dealt out */
+    ROWS_BYTES = 1 << 18 /* bytes read at once, to be distributed */
 };
 
 /* --- names --- */
 
-/* Prefixes that programs and wrappers put before a parameter's name, and among its parts. */
+/* Prefixes that programs and wrappers put before a parameter's name or inside it. */
 static const char *const before[] = {"model",           "module", "_orig_mod", "optim",
                                      "optimizer",       "state",  "app",       "state_dict",
                                      "_forward_module", NULL};
@@ -163,7 +164,7 @@ void pieces_free(struct pieces *p)
     mem_free(p);
 }
 
-/* --- all of them --- */
+/* --- completing the tensors --- */
 
 static int pieces_by_place(const void *a, const void *b)
 {
@@ -175,7 +176,8 @@ static int pieces_by_place(const void *a, const void *b)
     return order ? order : (x->file > y->file) - (x->file < y->file);
 }
 
-/* The shape of a tensor of pieces p[0] ... p[n - 1], which they then all have. */
+/* Determines the shape of the tensor of pieces p[0] ... p[n - 1], and sets it in all of
+   them. */
 static int find_shape(const struct st *st, struct st_tensor *t, struct piece *p, int64_t n,
                       struct err *err)
 {
@@ -227,7 +229,7 @@ static int overlap(const struct piece *a, const struct piece *b)
     return d == n;
 }
 
-/* Copies of one box: of a parameter that several ranks hold and wrote. */
+/* Compares copies of one box: several ranks hold and wrote the same parameter. */
 static int check_equal(const struct st *st, const struct piece *a, const struct piece *b,
                        const atomic_int *stop, struct err *err)
 {
@@ -257,8 +259,8 @@ static int check_equal(const struct st *st, const struct piece *a, const struct 
 }
 
 /*
- * That pieces, which are in the order of where they begin, do not overlap, unless they are
- * copies: a copy is checked, and then has no elements.
+ * Checks that pieces, sorted by their first elements, do not overlap unless they are copies.  A
+ * copy is compared and then set to have no elements.
  */
 static int check_overlaps(const struct st *st, struct piece *p, int64_t n,
                           const atomic_int *stop, struct err *err)
@@ -286,9 +288,10 @@ static int check_overlaps(const struct st *st, struct piece *p, int64_t n,
     return 0;
 }
 
-/* --- runs: elements that follow each other in a piece and in its tensor --- */
+/* --- runs: elements that are contiguous in a piece and in its tensor --- */
 
-/* Its last dimensions, as far as it has them whole, and the one before. */
+/* Elements of a run: the trailing dimensions that the piece has in full, and the one before
+   them. */
 static int64_t run_elems(const struct piece *e)
 {
     const int64_t *size = e->box + e->dims, *shape = size + e->dims;
@@ -300,7 +303,7 @@ static int64_t run_elems(const struct piece *e)
     return n;
 }
 
-/* The place in the tensor of an element of the piece. */
+/* The index in the tensor of an element of the piece. */
 static int64_t pieces_place_of(const struct piece *e, int64_t elem)
 {
     const int64_t *size = e->box + e->dims, *shape = size + e->dims;
@@ -311,7 +314,7 @@ static int64_t pieces_place_of(const struct piece *e, int64_t elem)
     return at;
 }
 
-/* How many runs begin at or before an element of the tensor. */
+/* Number of runs that begin at or before an element of the tensor. */
 static int64_t count_runs(const struct piece *e, int64_t at)
 {
     const int64_t run = run_elems(e);
@@ -345,7 +348,7 @@ static int pieces_check_whole(const struct st *st, int64_t tensor, struct err *e
                   t->elems);
 }
 
-/* The next tensor, whose pieces begin with *next, which becomes the first of the one after. */
+/* Completes the next tensor, whose pieces begin at *next; advances *next to the one after. */
 static int end_tensor(struct st *st, int64_t *next, const struct ckpt_limits *l,
                       struct err *err)
 {
@@ -400,13 +403,13 @@ int pieces_end(struct st *st, const struct ckpt_limits *limits, struct err *err)
     return 0;
 }
 
-/* Elements [lo, hi) of a tensor that are asked for, and where the first goes. */
+/* Requested elements [lo, hi) of a tensor, and the destination of the first. */
 struct part {
     int64_t lo, hi;
     char *out;
 };
 
-/* n runs of a piece from number `run` on, which lie in the file one after the other. */
+/* Reads n runs of a piece from number `run` on, which are contiguous in the file. */
 static int pieces_read_runs(const struct piece *e, int fd, int64_t run, int64_t n,
                             const struct part *part, struct err *err)
 {
@@ -463,7 +466,7 @@ int pieces_read(const struct st *st, const struct st_tensor *t, int64_t first, i
     struct piece *e = p->piece + p->first[t - st->tensor];
     int rc = 0;
 
-    /* They are in the order of the first dimension. */
+    /* Pieces are sorted by the first dimension. */
     for (; rc == 0 && e < end && e->box[0] * rows < part.hi; e++)
         if ((e->box[0] + e->box[e->dims]) * rows > part.lo && volume(e))
             rc = pieces_read_piece(p, e, &part, err);

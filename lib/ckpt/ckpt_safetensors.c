@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists the types of the safetensors format, reads a file's tensors and writes its header;
- * ckpt_safetensors_parse.c reads one.  Reference: the format section of the library's README.
+ * Lists the types of the safetensors format, reads a file's tensors and writes its header.
+ * Leaves parsing a header to ckpt_safetensors_parse.c.  Reference: the format section of the
+ * library's README.
  */
 #include "ckpt/ckpt_safetensors.h"
 
@@ -15,11 +16,11 @@
 #include "base/mem.h"
 #include "ckpt/ckpt_pieces.h"
 
-/* The types of whole bytes; a file with another is refused by the type's name. */
+/* Types of whole bytes; a file with another type is rejected with the type's name. */
 static const struct {
     const char *name;
     int bytes;
-    int dtype; /* of base/dtype.h, or -1 */
+    int dtype; /* type of base/dtype.h, or -1 */
 } types[] = {
     {"F32", 4, DTYPE_F32},  {"BF16", 2, DTYPE_BF16}, {"F16", 2, DTYPE_F16},
     {"F64", 8, DTYPE_F64},  {"I32", 4, DTYPE_I32},   {"U8", 1, DTYPE_U8},
@@ -197,7 +198,7 @@ int st_read_as(const struct st *st, const struct st_tensor *t, int64_t first, in
                enum dtype type, void *out, struct err *err)
 {
     enum { PIECE = 8192 };
-    double piece[PIECE]; /* of the widest type */
+    double piece[PIECE]; /* large enough for the widest type */
     int64_t size = st_type_bytes(t->type);
     enum dtype is = (enum dtype)types[t->type].dtype;
     char *to = out;
@@ -253,7 +254,7 @@ void st_header(struct st_tensor *tensor, int count, char **text, int64_t *bytes)
     }
     jout_close(&j, '}');
     fclose(f);
-    used--; /* the newline behind the document is no part of it */
+    used--; /* without the newline after the document */
     size_t whole = (8 + used + 7) / 8 * 8;
     char *out = mem_new(whole, 1);
     io_put_le64((unsigned char *)out, whole - 8);

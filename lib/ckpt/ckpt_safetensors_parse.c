@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parses a safetensors header, whose grammar is small: one object of objects of three keys.  It
- * is read in one pass, without a tree; errors are found before anything is sized by it.  Of
- * __metadata__ only PyTorch's entry about shards is kept.
+ * Parses a safetensors header, whose grammar is small: one object of objects of three keys.
+ * Reads it in one pass, without a tree, and checks sizes before allocating by them.  Keeps only
+ * PyTorch's entry about shards from __metadata__.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "ckpt/ckpt_safetensors.h"
 
 const struct ckpt_limits ckpt_limits_usual = {
-    .header_bytes = 100000000, /* the safetensors library's own */
+    .header_bytes = 100000000, /* the limit of the safetensors library */
     .tensors = 1000000,
     .name_bytes = 4096,
     .files = 10000,
@@ -24,14 +24,14 @@ const struct ckpt_limits ckpt_limits_usual = {
 };
 
 struct parser {
-    struct st *st; /* that is filled */
+    struct st *st; /* the result */
     const struct ckpt_limits *limits;
     struct jin j;
-    size_t space; /* of st->tensor */
+    size_t space; /* capacity of st->tensor */
     struct err *err;
 };
 
-/* One tensor's values as they stand there, until all three are known. */
+/* One tensor's values as read, until all three are known. */
 struct entry {
     struct st_tensor t;
     int has_type, has_shape, has_offsets;
@@ -46,7 +46,7 @@ static int no_json(struct parser *p)
 
 #define REFUSE(p, name, ...) err_at((p)->err, (p)->st->path, 0, name, __VA_ARGS__)
 
-/* The next text, which must end where a 0 ends it: "F32\u0000" is not F32. */
+/* Reads the next text, which may not contain a 0 byte: "F32\u0000" is not F32. */
 static int safetensors_parse_read_text(struct parser *p, const char *tensor)
 {
     if (jin_text(&p->j))
@@ -74,7 +74,7 @@ static int safetensors_parse_check_name(struct parser *p)
     return 0;
 }
 
-/* --- the metadata: texts by unique names --- */
+/* --- metadata: texts with unique names --- */
 
 static int parse_metadata_items(struct parser *p, char ***key, int *count)
 {
@@ -193,7 +193,7 @@ static int safetensors_parse_value(struct parser *p, struct entry *e)
                   p->j.word);
 }
 
-/* That all is there, and that it fits the file. */
+/* Checks that all keys are present, and that the tensor fits the file. */
 static int safetensors_parse_check_entry(struct parser *p, const struct entry *e)
 {
     const struct st_tensor *t = &e->t;
@@ -231,7 +231,7 @@ static int parse_tensor(struct parser *p, struct entry *e)
     return more < 0 ? no_json(p) : safetensors_parse_check_entry(p, e);
 }
 
-/* The name is read. */
+/* Called when the name has been read. */
 static int safetensors_parse_add_tensor(struct parser *p)
 {
     struct st *st = p->st;
@@ -257,7 +257,7 @@ static int parse_object(struct parser *p)
     while ((more = jin_item(&p->j, '}', &n)) > 0) {
         if (jin_text(&p->j))
             return no_json(p);
-        /* With a byte 0 behind it, too, it is a tensor's name, and none that is allowed. */
+        /* With a trailing 0 byte it is a tensor's name, which is then rejected. */
         if (p->j.word_bytes != 12 || strcmp(p->j.word, "__metadata__")) {
             if (safetensors_parse_add_tensor(p))
                 return -1;
@@ -273,7 +273,7 @@ static int parse_object(struct parser *p)
     return more < 0 || jin_end(&p->j) ? no_json(p) : 0;
 }
 
-/* --- all of them --- */
+/* --- the whole header --- */
 
 static int safetensors_parse_by_place(const void *a, const void *b)
 {
@@ -283,10 +283,10 @@ static int safetensors_parse_by_place(const void *a, const void *b)
         return x->first < y->first ? -1 : 1;
     if (x->last != y->last)
         return x->last < y->last ? -1 : 1;
-    return strcmp(x->name, y->name); /* empty tensors at one place: any fixed order */
+    return strcmp(x->name, y->name); /* empty tensors at one offset: any fixed order */
 }
 
-/* Sorts, and proves that the tensors fill the data exactly, and that no name is there twice. */
+/* Sorts, and proves that the tensors fill the data exactly and that names are unique. */
 static int arrange_tensors(struct parser *p)
 {
     struct st *st = p->st;
@@ -321,7 +321,7 @@ int st_header_size(const char *path, const char head[8], int64_t file_bytes,
 {
     uint64_t n = io_le64((const unsigned char *)head);
 
-    /* The file first: no option makes it longer. */
+    /* Compare with the file first: no option raises this bound. */
     if (n > (uint64_t)(file_bytes - 8))
         return err_at(err, path, 0, NULL,
                       "header claims %" PRIu64 " bytes, expected at most %" PRId64, n,

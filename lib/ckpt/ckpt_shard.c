@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lays out a shard file before a byte of it is there, then fills it.  The states of wider types
- * come first, so that every tensor is aligned to its type; within a state, the units in order.
- * A tensor "UNIT/STATE" is the rank's G shard of the unit, of what trains and then of what is
- * frozen, its ranges one after the other; its blocks lie in the file as the manifest lists
- * them.
+ * Lays out a shard file before writing it, then fills it.  States of wider types come first, so
+ * that every tensor is aligned to its type; within a state, units are in order.  A tensor
+ * "UNIT/STATE" is the rank's G shard of the unit, first of trained then of frozen parameters,
+ * its ranges one after the other.  Its blocks lie in the file as the manifest lists them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ int ckpt_tensor_at(const struct model *m, int unit, int64_t at)
     const struct model_unit *u = &m->unit[unit];
     int lo = u->first, hi = u->first + u->count;
 
-    while (hi - lo > 1) { /* the last tensor that begins at or before it */
+    while (hi - lo > 1) { /* the last tensor that begins at or before `at` */
         int mid = lo + (hi - lo) / 2;
         if (m->tensor[mid].offset <= at)
             lo = mid;
@@ -46,7 +45,7 @@ int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi)
     return end < hi ? end : hi;
 }
 
-/* Calls each state in the order of the file: wider types first. */
+/* Returns the state at a position in the file: wider types first. */
 static int state_in_order(const struct ckpt_shape *shape, int place)
 {
     for (int bytes = 8; bytes >= 1; bytes /= 2)
@@ -82,7 +81,7 @@ void ckpt_shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes)
     mem_free(tensor);
 }
 
-/* The blocks of one tensor of the file, behind what is there. */
+/* Appends the blocks of one tensor of the file. */
 static void add_blocks(struct ckpt_shard *s, size_t *space, int unit, int state,
                        struct range *ranges)
 {
@@ -169,17 +168,17 @@ char *ckpt_shard_entry(const struct ckpt_shard *s)
     jout_close(&j, ']');
     jout_close(&j, '}');
     fclose(j.file);
-    text[used - 1] = 0; /* the newline behind the document */
+    text[used - 1] = 0; /* the newline after the document */
     return text;
 }
 
-/* --- written by a run: each rank its own --- */
+/* --- writing in a run: each rank writes its own shard --- */
 
 static int write_blocks(struct ckpt_shard *s, int fd, ckpt_fill fill, void *arg,
                         struct err *err)
 {
     void *buffer = NULL;
-    /* Small shards have small blocks: the unused part of the buffer must cost no time. */
+    /* Small shards have small blocks: unused parts of the buffer must cost no time. */
     int rc = mem_buffer((int64_t)CKPT_BLOCK_ELEMS * 8, "a checkpoint's block", &buffer, err);
 
     for (int64_t i = 0; rc == 0 && i < s->blocks; i++) {
@@ -190,7 +189,8 @@ static int write_blocks(struct ckpt_shard *s, int fd, ckpt_fill fill, void *arg,
                  : 0;
         if (rc)
             break;
-        if (!s->shape->apart) /* a host's own is often gone before the disk has it */
+        /* A host's own copy is often deleted before it reaches the disk */
+        if (!s->shape->apart)
             ckpt_flush(fd, b->offset, b->bytes);
         ckpt_hash(buffer, b->bytes, b->hash);
     }
@@ -216,7 +216,7 @@ int ckpt_write_shard(const struct io_out *dir, int rank, int k, const struct ckp
         rc = write_blocks(&s, fd, fill, arg, err);
         if (rc)
             err_prefix(err, "%s: ", path);
-        if (close(fd) && rc == 0) /* where a write went wrong that had been put off */
+        if (close(fd) && rc == 0) /* close reports delayed write errors */
             rc = err_sys(err, "%s: cannot write", path);
     }
     if (rc == 0 && entry)

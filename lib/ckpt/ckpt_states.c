@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks that two configs are of one network, and reads weights into a model of which another
- * part trains: by the names of tensors, within one unit, for a tensor's unit is the same
- * whatever trains.
+ * Checks that two configs describe the same network, and reads weights into a model that trains
+ * other parameters.  Matches tensors by name within one unit, since a tensor's unit does not
+ * depend on which parameters train.
  */
 #include "ckpt/ckpt_states.h"
 
@@ -36,7 +36,7 @@ int states_check_trains(const char *folder, const struct model *own, const struc
                         wants);
 }
 
-/* A tensor's twin in another model of the network, or NULL. */
+/* The tensor of the same name in another model of the network, or NULL. */
 static const struct model_tensor *find_twin(const struct model *m, const struct model_tensor *t)
 {
     const struct model_unit *u = &m->unit[t->unit];
@@ -71,7 +71,7 @@ static int check_ckpt(const struct ckpt *c, const struct model *m, struct err *e
                         have->rank, have->alpha, want->rank, want->alpha);
 }
 
-/* The folder's own config.json, where there is one, and its tensors. */
+/* Checks the folder's own config.json, if there is one, and its tensors. */
 static int states_check_folder(struct hf *hf, const struct model *m, struct err *err)
 {
     struct model own = {0};
@@ -89,7 +89,7 @@ int states_check_model(struct weights *w, const struct model *m, struct err *err
     return w->is_ckpt ? check_ckpt(&w->ckpt, m, err) : states_check_folder(&w->hf, m, err);
 }
 
-/* A tensor's twin that the checkpoint has in this state, or NULL. */
+/* The tensor of the same name that the checkpoint has in this state, or NULL. */
 static const struct model_tensor *find_there(const struct ckpt *c, const struct model_tensor *t,
                                              int state)
 {
@@ -100,16 +100,16 @@ static const struct model_tensor *find_there(const struct ckpt *c, const struct 
 }
 
 /*
- * First values, as paro-shard init writes them: in the model's type.  Each is a function of its
- * place, whoever makes it.
+ * Generates initial values in the model's type, as paro-shard init writes them.  Each value
+ * depends only on its position, not on the rank that generates it.
  */
 static int make_first(const struct states *s, const struct model_tensor *t, int64_t first,
                       int64_t count, float *out, struct err *err)
 {
-    enum { PART = 2048 }; /* some 100 us */
+    enum { PART = 2048 }; /* about 100 us */
     int threads = s->threads > 1 ? s->threads : 1;
     enum dtype type = DTYPE_F32;
-    double one; /* room for an element of any type */
+    double one; /* large enough for an element of any type */
 
     if (dtype_parse(s->model->dtype, &type, err))
         return -1;
@@ -124,7 +124,8 @@ static int make_first(const struct states *s, const struct model_tensor *t, int6
     return 0;
 }
 
-/* Elements [first, first + count) of one of the model's tensors; number: the weights' state. */
+/* Reads elements [first, first + count) of one of the model's tensors; number: state number in
+   the weights. */
 static int states_read_part(const struct states *s, const struct model_tensor *t, int state,
                             int number, int64_t first, int64_t count, float *out,
                             struct err *err)
@@ -151,7 +152,7 @@ static int states_read_part(const struct states *s, const struct model_tensor *t
     return make_first(s, t, first, count, out, err);
 }
 
-/* Whether the tensor's vector is not that of the weights, or of its first values. */
+/* Whether the tensor is sparse while the weights (or initial values) are dense. */
 static int becomes_sparse(const struct states *s, const struct model_tensor *t)
 {
     const struct weights *w = s->weights;
@@ -232,7 +233,7 @@ int64_t states_end(void *states, int unit, int state, int64_t at)
 
     if (becomes_sparse(s, t))
         return t->offset + t->elems;
-    if (!s->weights->is_ckpt) { /* as long as a block: a tensor may be large */
+    if (!s->weights->is_ckpt) { /* limited to a block, since a tensor may be large */
         int64_t end = ((at - t->offset) / CKPT_BLOCK_ELEMS + 1) * CKPT_BLOCK_ELEMS;
         return t->offset + (end < t->elems ? end : t->elems);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads zip archives as far as torch.save writes them, and its descriptions of tensors.
- * References: APPNOTE.TXT of PKWARE, 4.3 and 4.5.3; torch/_utils.py and torch/serialization.py.
+ * Reads the zip archives and tensor descriptions that torch.save writes.  References:
+ * APPNOTE.TXT of PKWARE, 4.3 and 4.5.3; torch/_utils.py and torch/serialization.py.
  */
 #include "ckpt/ckpt_torch.h"
 
@@ -14,9 +14,10 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-/* Bytes of the fixed parts of an archive; torch.save always writes END64 and what follows. */
+/* Sizes of an archive's fixed parts; torch.save always writes END64 and the end records after
+   it. */
 enum { END64 = 56, ENDS = END64 + 20 + 22, ENTRY = 46, LOCAL = 30 };
-enum { CHECK_BYTES = 1 << 20 }; /* of a record at a time */
+enum { CHECK_BYTES = 1 << 20 }; /* bytes of a record read at a time */
 
 #define REFUSE(f, ...) err_at(err, (f)->path, 0, NULL, __VA_ARGS__)
 
@@ -27,7 +28,7 @@ static int refuse_zip(const struct torch_file *f, struct err *err)
         f->first, f->first + f->bytes);
 }
 
-/* Bytes of the archive, which must have them. */
+/* Reads bytes of the archive; an error beyond its end. */
 static int read_at(const struct torch_file *f, uint64_t at, uint64_t bytes, void *out,
                    struct err *err)
 {
@@ -54,7 +55,7 @@ static int torch_read_list(struct torch_file *f, uint64_t most, struct err *err)
     return read_at(f, io_le(end + 48, 8), f->list_bytes, f->list, err);
 }
 
-/* Bytes and place of an entry whose own fields, all ones, are too short for them. */
+/* Reads the 64-bit size and offset of an entry whose 32-bit fields are all ones. */
 static void read_wide(const char *extra, uint64_t bytes, uint64_t value[3])
 {
     while (bytes >= 4 && io_le(extra + 2, 2) <= bytes - 4) {
@@ -70,7 +71,7 @@ static void read_wide(const char *extra, uint64_t bytes, uint64_t value[3])
     }
 }
 
-/* The record NAME/`name`; 0: there is none. */
+/* Finds the record NAME/`name`; 0: absent. */
 static int find_record(const struct torch_file *f, const char *name, struct torch_record *out,
                        struct err *err)
 {
@@ -131,7 +132,7 @@ int torch_check_record(int fd, const struct torch_record *r, struct err *err)
     return rc ? rc : check_crc(r, crc, err);
 }
 
-/* All of it, and its checksum is that of these bytes. */
+/* Reads a whole record and compares its checksum. */
 static int read_record(const struct torch_file *f, const struct torch_record *r, char *out,
                        struct err *err)
 {
@@ -202,7 +203,8 @@ int torch_size(const struct pickle *v, int64_t size[ST_DIMS_MAX], int *dims)
     return 0;
 }
 
-/* The type of ("storage", class, key, device, elements), or -1, and the record of the key. */
+/* Returns the type of ("storage", class, key, device, elements), or -1, and finds the key's
+   record. */
 static int find_storage(const struct torch_file *f, const struct pickle *v,
                         struct torch_record *out, struct err *err)
 {
@@ -278,7 +280,7 @@ int torch_file_number(const struct torch_file *f, const struct pickle *v, int64_
     if (st_type_is_float(t.type) && st_type_dtype(t.type, &type) == 0) {
         dtype_convert(&value, DTYPE_F64, bytes, type, 1);
         *out = value >= 0 && value <= 1e18 ? (int64_t)value : -1;
-    } else if (st_type_name(t.type)[0] == 'I') { /* the sign of the shorter ones */
+    } else if (st_type_name(t.type)[0] == 'I') { /* sign-extends the shorter types */
         const int unused = 64 - 8 * st_type_bytes(t.type);
         *out = (int64_t)((uint64_t)*out << unused) >> unused;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens a checkpoint, a folder or a file, and reads them in one way. */
+/* Opens a checkpoint, a folder or a file, and reads their tensors through one interface. */
 #include "ckpt/ckpt_weights.h"
 
 #include <stdlib.h>
@@ -94,7 +94,7 @@ int weights_open(struct weights *w, const char *path, const struct ckpt_limits *
 int weights_rename(struct weights *w, const struct model *m, struct err *err)
 {
     const struct model_tensor *t;
-    struct err other;        /* the caller finds what does not fit */
+    struct err other;        /* ignored: the caller finds mismatches */
     int kept = 0, twice = 0; /* twice: a tied head is a second copy */
 
     if (hf_match(&w->hf, m, &other) == 0 && hf_check_tied(&w->hf, err))
