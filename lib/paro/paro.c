@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keeps a program's objects: communicators, prepared operations, their runs; and checks its
- * requests, in the layout of older and newer programs, and that all ranks make the same
- * request.
+ * Keeps a program's objects: communicators, prepared operations, their runs.  Checks requests,
+ * also those in the struct layouts of older and newer programs, and that all ranks make the
+ * same request.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,39 +22,39 @@ struct paro_comm {
     struct world *world; /* owned */
     struct paro_fabric fabric;
     char groups[64];
-    struct paro_coll *first; /* all that were prepared on it and are not freed */
-    double looked_s;         /* when the runs were last carried on */
-    struct err lost;         /* ERR_PEER: what was said when a peer did not answer */
+    struct paro_coll *first; /* list of prepared operations that are not freed */
+    double looked_s;         /* time of the last progress call */
+    struct err lost;         /* ERR_PEER: the error when a peer did not respond */
 };
 
 struct paro_coll {
     struct paro_comm *comm; /* NULL: closed before */
     struct paro_coll *next;
     struct coll_vector vector;
-    struct paro_combine combine; /* vector adds with it, where it is MPI's */
+    struct paro_combine combine; /* vector refers to it for MPI's types */
     enum schedule_algo algo;
     int64_t chunk_bytes;
     char groups[64];
     int running;
-    void *out;       /* of the run that goes on: where the program wants it, */
-    struct err fail; /* and how it ended, if not well: code is not ERR_NONE */
+    void *out;       /* the current run's destination in the program, */
+    struct err fail; /* and its error; code ERR_NONE: none */
 };
 
-/* ---- what is asked for ---- */
+/* ---- requests ---- */
 
 struct asked {
     struct paro_spec spec;
-    int64_t *counts; /* [ranks], owned; NULL of broadcast and all-reduce */
+    int64_t *counts; /* [ranks], owned; NULL for broadcast and all-reduce */
     struct paro_combine combine;
     struct coll_vector_spec vector; /* borrows counts, combine, and the fabric's blocks */
 };
 
-/* More than any struct here will have: a greater size is no size. */
+/* Larger than any struct of this API will be; a greater size is rejected. */
 enum { STRUCT_BYTES_MAX = 4096 };
 
 /*
- * A program's struct, which begins with its size and may be an older or a newer one: members
- * that it lacks are 0, those that it has beyond `room` must be.  name: for errors.
+ * Copies a program's struct, which begins with its size and may be an older or a newer version.
+ * Members that it lacks become 0; members beyond `space` must be 0. name: for errors.
  */
 static int take_struct(void *to, size_t space, const void *from, const char *name,
                        struct err *err)
@@ -110,7 +110,7 @@ static int take_type(struct asked *a, struct err *err)
 
     if (a->spec.type == PARO_MPI) {
         a->vector.type = DTYPE_U8;
-        /* A type of MPI's as so many bytes, or with its sum. */
+        /* Copies treat a type of MPI as bytes; sums use MPI's operation. */
         MPI_Aint from = 0, extent = 0;
         int bytes = 0;
         if (a->spec.mpi_type == MPI_DATATYPE_NULL)
@@ -141,7 +141,7 @@ static int take_type(struct asked *a, struct err *err)
     return 0;
 }
 
-/* The counts of all blocks, and that they have a sum. */
+/* Copies the counts of all blocks and checks that their sum does not overflow. */
 static int take_counts(struct asked *a, int ranks, struct err *err)
 {
     int blocks = a->spec.op == PARO_ALL_GATHER || a->spec.op == PARO_REDUCE_SCATTER;
@@ -169,7 +169,7 @@ static int take_counts(struct asked *a, int ranks, struct err *err)
     return 0;
 }
 
-/* Takes the spec, local: what can be said without the other ranks.  Counts are copied. */
+/* Checks a spec as far as possible without the other ranks.  Counts are copied. */
 static int take_spec(const struct paro_comm *c, const struct paro_spec *spec, struct asked *out,
                      struct err *err)
 {
@@ -192,7 +192,7 @@ static int take_spec(const struct paro_comm *c, const struct paro_spec *spec, st
     return take_type(out, err) ? -1 : take_counts(out, c->world->ranks, err);
 }
 
-/* ---- the same on all ranks ---- */
+/* ---- comparing the ranks' requests ---- */
 
 enum { OP, TYPE, REDUCTION, ROOT, COUNT, COUNTS, ALGO, CHUNK, ELEM_BYTES, SUM, WORDS };
 
@@ -224,7 +224,7 @@ static void paro_put_words(const struct asked *a, int ranks, int64_t *word)
     word[SUM] = a->combine.kind;
 }
 
-/* Algorithm and hash are no numbers that a program has written. */
+/* Algorithm and hash are not printed: the program did not write them as numbers. */
 static int paro_differ(const struct world *w, int rank, int i, const int64_t *first,
                        const int64_t *other, struct err *err)
 {
@@ -240,7 +240,7 @@ static int paro_differ(const struct world *w, int rank, int i, const int64_t *fi
                    rank, host, word_name[i], other[i], first[i]);
 }
 
-/* COLLECTIVE: whether all ranks ask the same. */
+/* COLLECTIVE: checks that all ranks make the same request. */
 static int asked_alike(const struct paro_comm *c, const struct asked *a, struct err *err)
 {
     int ranks = c->world->ranks, rc;
@@ -256,7 +256,7 @@ static int asked_alike(const struct paro_comm *c, const struct asked *a, struct 
     return rc;
 }
 
-/* COLLECTIVE: what auto is, and the chunk that goes with it where none was asked for. */
+/* COLLECTIVE: resolves "auto", and the chunk if none was requested. */
 static int choose_algo(const struct paro_comm *c, struct asked *a, struct err *err)
 {
     int64_t elems = coll_vector_elems(&a->vector, c->world->ranks);
@@ -271,11 +271,11 @@ static int choose_algo(const struct paro_comm *c, struct asked *a, struct err *e
     return 0;
 }
 
-/* ---- what is held ---- */
+/* ---- objects ---- */
 
-/* As the library's own waits: a rank may read or write a large file meanwhile. */
+/* As in the library's other waits: a rank may be reading or writing a large file. */
 static const double deadline_s = 600;
-/* A time without a look of the program counts as one LOOKS-th of the deadline at most. */
+/* A period in which the program makes no call counts as at most 1 / LOOKS of the deadline. */
 enum { LOOKS = 64 };
 
 const char *paro_version(void)
@@ -283,7 +283,8 @@ const char *paro_version(void)
     return PARO_VERSION;
 }
 
-/* rc, with the words for the program; a peer that is lost is kept in mind.  c: or NULL. */
+/* Returns rc and copies the error to the program; records in c (or NULL) that a peer is
+   lost. */
 static int paro_report(struct paro_comm *c, int rc, const struct err *err,
                        struct paro_error *out)
 {
@@ -306,7 +307,7 @@ static int paro_report(struct paro_comm *c, int rc, const struct err *err,
 
 /* ---- communicators ---- */
 
-/* Checks what all ranks of a communicator find alike, before they can communicate. */
+/* Checks properties of a communicator that all ranks see alike, before they can communicate. */
 static int check_comm(MPI_Comm comm, struct err *err)
 {
     int begun = 0, ended = 0, inter = 0;
@@ -339,7 +340,7 @@ static int take_options(struct paro_options *to, const struct paro_options *from
     if (!(to->deadline_s > 0)) {
         err_set(err, ERR_INPUT, "deadline_s is %g, expected more than 0, or 0 for %g",
                 to->deadline_s, deadline_s);
-        to->deadline_s = deadline_s; /* until the others know */
+        to->deadline_s = deadline_s; /* until the others' is known */
         return -1;
     }
     return 0;
@@ -383,7 +384,7 @@ void paro_comm_close(struct paro_comm *c)
     if (!c)
         return;
     for (struct paro_coll *p = c->first; p; p = p->next) {
-        if (p->running) /* out is not written, which a wait must not take for done */
+        if (p->running) /* out is not written, so a wait must not report success */
             err_set(&p->fail, ERR_INPUT,
                     "the communicator was closed during a run of the handle");
         p->running = 0;
@@ -485,9 +486,9 @@ int paro_describe(const struct paro_coll *p, struct paro_description *d,
 /* ---- runs ---- */
 
 /*
- * A look at all runs of a communicator, for another rank may wait for any of them.  A time in
- * which the program computed and did not look is no wait for a peer: it counts as one of the
- * LOOKS after which the deadline is over at the earliest.
+ * Advances all runs of a communicator, since another rank may wait for any of them.  Time in
+ * which the program computed without calling the library is not a wait for a peer: each such
+ * period counts as at most 1 / LOOKS of the deadline.
  */
 static enum stream_state paro_look(struct paro_comm *c)
 {
@@ -514,7 +515,7 @@ static enum stream_state paro_look(struct paro_comm *c)
     return best;
 }
 
-/* For stream_drive: until this one does not run. */
+/* For stream_drive: until this handle has no run. */
 static enum stream_state look_for(void *arg, struct err *err)
 {
     struct paro_coll *p = arg;
@@ -528,10 +529,10 @@ static int paro_ended(struct paro_coll *p, struct paro_error *error)
 {
     int rc = p->fail.code != ERR_NONE ? -1 : 0;
 
-    return paro_report(NULL, rc, &p->fail, error); /* the communicator knows */
+    return paro_report(NULL, rc, &p->fail, error); /* the communicator knows already */
 }
 
-/* Checks a start for errors, on this rank. */
+/* Checks the arguments of a start, on this rank. */
 static int check_start(const struct paro_coll *p, const void *in, const void *out,
                        struct err *err)
 {
@@ -559,7 +560,7 @@ int paro_start(struct paro_coll *p, const void *in, void *out, struct paro_error
     if (p->vector.in_bytes && in != p->vector.in)
         memmove(p->vector.in, in, (size_t)p->vector.in_bytes);
     struct stream_op op = coll_vector_op(&p->vector);
-    paro_look(p->comm); /* from here on the new run's wait is counted, too */
+    paro_look(p->comm); /* the new run's waiting time begins here */
     if (op.start(op.arg, &err))
         return paro_report(p->comm, -1, &err, error);
     p->out = out;
@@ -583,7 +584,7 @@ int paro_wait(struct paro_coll *p, struct paro_error *error)
     struct err err = {0};
 
     if (p->comm)
-        (void)stream_drive(op, &err); /* how it ended stands in the handle */
+        (void)stream_drive(op, &err); /* the result is stored in the handle */
     return paro_ended(p, error);
 }
 

@@ -3,18 +3,27 @@
 #define PARO_H
 
 /*
- * libparo runs collectives of MPI programs by HO-Ring and its kin, which go inside the hosts
- * and between them at the same time: paro(3), with examples.
+ * libparo runs collective operations of MPI programs with HO-Ring and related algorithms, which
+ * use the links inside the hosts and between them at the same time.  Manual with examples:
+ * paro(3).
  *
- * MPI is initialised, with any thread level; what belongs to one paro_comm is called by one
- * thread at a time.  No thread is made: runs go on in paro_test, paro_wait and paro_run, in
- * each of them all that are started on the paro_comm.
+ *  1. paro_comm_open() attaches to an MPI communicator.
+ *  2. paro_prepare() prepares one operation on it: a handle.
+ *  3. paro_run(), or paro_start() and paro_wait(), run the handle any number of times.
+ *  4. paro_free(), paro_comm_close() release them.
  *
- * Errors: 0, or -1 with a sentence in *err, which may be NULL; outputs are written on success
- * alone.  COLLECTIVE functions are called by all ranks, in the same order, and give the same
- * error on all of them, but for PARO_ERROR_PEER.  Nothing is printed, no environment read.
+ * Threads: MPI must be initialised, with any thread level.  All calls for one paro_comm must be
+ * made by one thread at a time.  The library creates no threads: runs make progress only inside
+ * paro_start, paro_test, paro_wait and paro_run, each of which advances all runs of its
+ * paro_comm.
  *
- * Structs that a program fills begin with their size, `bytes`; what it leaves 0 is the default.
+ * Errors: functions return 0, or -1 and a sentence in *err (which may be NULL).  Outputs are
+ * written only on success.  COLLECTIVE functions must be called by all ranks, in the same
+ * order, and return the same error on all of them, except PARO_ERROR_PEER.  The library prints
+ * nothing and reads no environment variables.
+ *
+ * Versions: a struct that the program fills in begins with its size, `bytes`.  Set all other
+ * members to 0 first: 0 means the default.
  */
 #include <mpi.h>
 #include <stddef.h>
@@ -25,15 +34,15 @@ extern "C" {
 #endif
 #define PARO_API __attribute__((visibility("default")))
 
-struct paro_comm; /* ranks, and what is known of the fabric between them */
-struct paro_coll; /* one operation on them, prepared */
+struct paro_comm; /* the ranks of a communicator, and the known fabric between them */
+struct paro_coll; /* a handle: one operation on these ranks, prepared */
 enum paro_code {
     PARO_OK,
-    PARO_ERROR_INPUT,    /* an argument is wrong */
-    PARO_ERROR_SYSTEM,   /* the system refused: memory, a file */
-    PARO_ERROR_MISMATCH, /* two things that must agree do not: ranks, groups, files */
-    PARO_ERROR_ABSENT,   /* something asked for is not there */
-    PARO_ERROR_PEER      /* another rank did not answer: the paro_comm is to be closed */
+    PARO_ERROR_INPUT,    /* invalid argument */
+    PARO_ERROR_SYSTEM,   /* the system failed: memory, a file */
+    PARO_ERROR_MISMATCH, /* inputs that must agree do not: ranks, groups, files */
+    PARO_ERROR_ABSENT,   /* a requested item does not exist */
+    PARO_ERROR_PEER      /* another rank did not respond: close the paro_comm */
 };
 
 struct paro_error {
@@ -43,107 +52,117 @@ struct paro_error {
 
 /* ---- communicators ---- */
 
-struct paro_options { /* those of rank 0 count, but for deadline_s: each rank has its own */
+struct paro_options { /* rank 0's count, except deadline_s: each rank uses its own */
     size_t bytes;     /* sizeof(struct paro_options) */
-    /* The fabric, to choose algorithms by: a file of paro-topology(5), "synth:2x8"; NULL:
-       nothing is known, "auto" is ho-ring. */
+    /* Fabric from which algorithms are chosen: a file of paro-topology(5), or a text such as
+       "synth:2x8". NULL: unknown; "auto" then means ho-ring. */
     const char *topology;
-    /* Which ranks are near each other: "hosts", a shape "4x8" or "[8,8,7]" of consecutive
-       ranks, or each rank's group "0,1,0,1".  NULL: the topology's, without one the hosts. */
+    /* Ranks that are close to each other form a group: "hosts", a shape "4x8" or "[8,8,7]" of
+       consecutive ranks, or the group of each rank, "0,1,0,1". NULL: the topology's groups, or
+       without a topology the hosts. */
     const char *groups;
-    const char *tuning; /* a file of paro-tuning(5) to choose by instead, or NULL */
-    double deadline_s;  /* of a wait for other ranks; 0: 600; HUGE_VAL: none */
+    const char *tuning; /* choose by a file of paro-tuning(5) instead; or NULL */
+    /* Longest wait for other ranks, in seconds; 0: 600; HUGE_VAL: no limit */
+    double deadline_s;
 };
 
-/* COLLECTIVE over an intra-communicator, which may be freed afterwards.  o: NULL: defaults. */
+/* COLLECTIVE.  Opens an intra-communicator, which the program may free afterwards.  o NULL:
+   defaults.  Close *out with paro_comm_close. */
 PARO_API int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_options *o,
                             struct paro_error *err);
-/* COLLECTIVE, before MPI_Finalize; handles may be freed afterwards.  NULL is fine. */
+/* COLLECTIVE; call before MPI_Finalize.  Handles may be freed afterwards.  NULL is allowed. */
 PARO_API void paro_comm_close(struct paro_comm *comm);
 
 /* ---- operations ---- */
 
-/* n ranks; counts are elements. */
+/* Sizes of the buffers `in` and `out` for n ranks; counts are in elements. */
 enum paro_op {
-    PARO_ALL_GATHER = 1, /* in: this rank's block        out: all blocks in rank order */
-    PARO_REDUCE_SCATTER, /* in: all blocks               out: own block of the sum */
-    PARO_ALL_REDUCE,     /* in: count                    out: count of the sum */
-    PARO_BROADCAST       /* in: count, of the root alone out: count, on the root too */
+    PARO_ALL_GATHER = 1, /* in: this rank's block          out: all blocks, in rank order */
+    PARO_REDUCE_SCATTER, /* in: all blocks                 out: this rank's block of the sum */
+    PARO_ALL_REDUCE,     /* in: count                      out: count elements of the sum */
+    PARO_BROADCAST       /* in: count, on the root alone   out: count, on the root too */
 };
 
 enum paro_type {
     PARO_F32 = 1, /* IEEE 754 */
     PARO_F64,
-    PARO_F16,  /* sums are taken in f32 and rounded once for each addition, to nearest even */
-    PARO_BF16, /* the same; the upper half of an f32 */
-    PARO_I32,  /* sums wrap */
+    PARO_F16,  /* sums: each addition in f32, then rounded to nearest even */
+    PARO_BF16, /* upper half of an f32; sums as for f16 */
+    PARO_I32,  /* sums wrap around */
     PARO_U8,
-    PARO_MPI /* mpi_type below, and mpi_op where there are sums */
+    PARO_MPI /* see mpi_type, and for sums mpi_op */
 };
 
-/* For reduce-scatter and all-reduce; one handle always adds in the same order. */
+/* For reduce-scatter and all-reduce.  A handle adds in the same order in every run. */
 enum paro_reduction {
     PARO_SUM, /* the default */
-    PARO_MAX, /* max and min: a NaN in any operand is a NaN in the result; -0 is below +0 */
+    PARO_MAX, /* PARO_MAX and PARO_MIN: NaN if any operand is NaN; -0 is below +0 */
     PARO_MIN,
-    PARO_AVG /* the sum, divided by n once; integers toward zero */
+    PARO_AVG /* the sum divided by n, once; integers round toward zero */
 };
 
-struct paro_spec { /* the same on all ranks */
+struct paro_spec { /* must be equal on all ranks */
     size_t bytes;  /* sizeof(struct paro_spec) */
     enum paro_op op;
     enum paro_type type;
     enum paro_reduction reduction;
-    int root;              /* of a broadcast */
-    int64_t count;         /* of each block, or of the vector; 0 or more */
-    const int64_t *counts; /* [n] of the blocks, if they differ; count is then not looked at */
-    const char *algo;    /* "ring", "ho-ring", ...: paro-sched ls; NULL: "auto", the fabric's */
-    int64_t chunk_bytes; /* bytes sent at a time; 0: the algorithm's own */
-    MPI_Datatype mpi_type; /* PARO_MPI: copies: any without gaps; sums: a predefined one */
-    MPI_Op mpi_op;         /* PARO_MPI: a predefined one that MPI allows on it */
+    int root;      /* root rank of a broadcast */
+    int64_t count; /* elements of each block, or of the vector; >= 0 */
+    /* [n] elements of each block, if they differ; `count` is then ignored */
+    const int64_t *counts;
+    const char *algo;      /* "ring", "ho-ring", ... (`paro-sched ls`); NULL: "auto" */
+    int64_t chunk_bytes;   /* bytes sent at a time; 0: chosen by the algorithm */
+    MPI_Datatype mpi_type; /* PARO_MPI: any type without gaps; for sums a predefined one */
+    MPI_Op mpi_op;         /* PARO_MPI: a predefined operation that MPI allows on mpi_type */
 };
 
 /*
- * COLLECTIVE: what an operation needs, for any number of runs: messages, and buffers that the
- * ranks of a host share, as large as in and out.
+ * COLLECTIVE.  Prepares an operation for any number of runs: its messages, and two buffers as
+ * large as in and out, in memory shared by the ranks of a host.  s->counts is copied.  Free
+ * *out with paro_free.
  */
 PARO_API int paro_prepare(struct paro_comm *comm, const struct paro_spec *s,
                           struct paro_coll **out, struct paro_error *err);
-/* Not collective.  A run that goes on is left behind, with its memory; NULL is fine. */
+/* Not collective.  A run in progress is abandoned together with its memory.  NULL is
+   allowed. */
 PARO_API void paro_free(struct paro_coll *c);
 
-/* The handle's own buffers, the caller's between runs; NULL where this rank has no data. */
+/* The handle's own buffers.  The program may use them between runs; passing them to paro_start
+   avoids copies.  NULL if this rank has no data there. */
 PARO_API void paro_buffers(struct paro_coll *c, void **in, void **out);
 
 /*
- * Begins a run, which all ranks begin.  Not collective: several handles may run at once, begun
- * and waited for in any order; one that runs is refused with PARO_ERROR_INPUT.  in is copied
- * here, out is written when the run is seen to be done: they may overlap, or be the same.  The
- * handle's own buffers are not copied.  NULL where this rank has no data.
+ * Begins a run; every rank must begin it.  Not collective: several handles may run at the same
+ * time, started and waited for in any order.  PARO_ERROR_INPUT if this handle is already
+ * running.  `in` is copied by this call, unless it is the handle's own buffer.  `out` is
+ * written at some time before paro_test or paro_wait reports the end of the run, so leave it
+ * alone until then.  The two may overlap or be equal; either is NULL if this rank has no data
+ * there.
  */
 PARO_API int paro_start(struct paro_coll *c, const void *in, void *out, struct paro_error *err);
-/* Makes progress in all runs of the paro_comm.  *done: 1 when this handle has no run under way.
- */
+/* Advances all runs of the paro_comm.  Sets *done to 1 if this handle has no run in progress,
+   else to 0. */
 PARO_API int paro_test(struct paro_coll *c, int *done, struct paro_error *err);
-PARO_API int paro_wait(struct paro_coll *c, struct paro_error *err); /* until it is done */
-/* paro_start, paro_wait. */
+PARO_API int paro_wait(struct paro_coll *c, struct paro_error *err); /* waits for the end */
+/* paro_start, then paro_wait. */
 PARO_API int paro_run(struct paro_coll *c, const void *in, void *out, struct paro_error *err);
 
-/* The choices made for a handle, and its buffers, traffic and memory: this rank's. */
+/* The choices made for a handle, and this rank's buffers, traffic and memory. */
 struct paro_description {
-    size_t bytes;                   /* sizeof(struct paro_description), set by the caller */
-    const char *algo;               /* never "auto" */
-    const char *groups;             /* "2x4", "[3,2]"; both texts live as long as the handle */
-    int64_t chunk_bytes;            /* INT64_MAX: blocks are not cut */
-    int64_t in_bytes, out_bytes;    /* of the buffers */
-    int64_t slow_bytes, fast_bytes; /* a run sends to other groups, and inside the group */
-    int64_t memory_bytes;           /* buffers, and room for sums on their way */
+    size_t bytes;                /* sizeof(struct paro_description), set by the caller */
+    const char *algo;            /* never "auto" */
+    const char *groups;          /* "2x4", "[3,2]"; both strings are valid until paro_free */
+    int64_t chunk_bytes;         /* INT64_MAX: blocks are not split */
+    int64_t in_bytes, out_bytes; /* sizes of the buffers */
+    /* Sent by this rank in each run: to other groups, inside the group */
+    int64_t slow_bytes, fast_bytes;
+    int64_t memory_bytes; /* buffers, and scratch for partial sums */
 };
-/* PARO_ERROR_INPUT where d->bytes is none that this library knows. */
+/* PARO_ERROR_INPUT if d->bytes is not a size that this library knows. */
 PARO_API int paro_describe(const struct paro_coll *c, struct paro_description *d,
                            struct paro_error *err);
 
-PARO_API const char *paro_version(void); /* of the library that is loaded, "0.2.0" */
+PARO_API const char *paro_version(void); /* the loaded library's version, "0.2.0" */
 
 #ifdef __cplusplus
 }

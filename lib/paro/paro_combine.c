@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Checks which predefined operations MPI (3.1, section 5.9.2) allows on which predefined types:
- * an operation on another type is an error that MPI reports to the program, and
- * PMPI_Reduce_local would be the wrong place to report it.
+ * an operation on another type is an error that MPI should report to the program, and not in
+ * PMPI_Reduce_local.
  */
 #include "paro/paro_combine.h"
 
@@ -17,9 +17,10 @@ enum {
 enum class {
     SIGNED,
     UNSIGNED,
-    INTEGER, /* of Fortran */
-    ADDRESS, /* of several languages: each as MPI made it, Open MPI 4's MPI_OFFSET without a
-                sign */
+    INTEGER, /* Fortran's */
+    /* Shared by several languages: types as MPI made them; Open MPI 4's MPI_OFFSET is
+       unsigned */
+    ADDRESS,
     FLOATING,
     TRUTH,
     COMPLEX,
@@ -41,7 +42,7 @@ static const int operations[] = {
 
 struct type {
     MPI_Datatype type;
-    int class; /* pairs: each its own */
+    int class; /* for pairs: different for each */
 };
 
 static const struct type types[] = {
@@ -112,7 +113,7 @@ static const struct {
 
 enum { TYPES = sizeof types / sizeof *types, OPS = sizeof ops / sizeof *ops };
 
-/* A type that this MPI was built without has no size, or is MPI_DATATYPE_NULL. */
+/* A type that this MPI was built without has size 0, or is MPI_DATATYPE_NULL. */
 static int combine_is_whole(MPI_Datatype type, int *bytes)
 {
     MPI_Aint low = 0, extent = 0;
@@ -142,7 +143,7 @@ int paro_combine_init(struct paro_combine *c, MPI_Datatype type, MPI_Op op)
     return 0;
 }
 
-/* MPI counts to 2^31 - 1. */
+/* MPI's counts end at 2^31 - 1. */
 void paro_combine(void *to, const void *arrived, int64_t n, void *arg)
 {
     const struct paro_combine *c = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds the ranks of a communicator in a topology.  Rank 0 reads and decides, and sends its
- * decision to the others.
+ * Finds the ranks of a communicator in a topology.  Rank 0 reads the files, decides, and sends
+ * its decision to the others.
  */
 #include "paro/paro_fabric.h"
 
@@ -18,7 +18,8 @@ struct seat {
     int rank, ranks;
 };
 
-/* By their numbers.  -1: they are not as many, or, unless anyhow, on other hosts. */
+/* Places ranks by their numbers.  -1: their number differs, or, without `anyhow`, their
+   hosts. */
 static int place_by_rank(const struct topo *t, const struct world *w, const struct seat *seat,
                          int anyhow, int *group_of)
 {
@@ -33,7 +34,7 @@ static int place_by_rank(const struct topo *t, const struct world *w, const stru
     return 0;
 }
 
-/* The ranks of host h, in the groups of that name.  -1: there are none. */
+/* Places the ranks of host h in the groups of that host name.  -1: there are none. */
 static int place_host(const struct topo *t, const struct world *w, int h, int *group_of)
 {
     int there = 0, mine = w->groups.members[h];
@@ -94,7 +95,7 @@ static int fabric_parse_list(const char *text, int ranks, struct groups *out, st
     return rc;
 }
 
-/* The groups that were asked for, else those of the fabric, else the hosts. */
+/* Determines the groups: the requested ones, else the fabric's, else the hosts. */
 static int fabric_choose_groups(const struct world *w, const char *text, const struct topo *t,
                                 struct groups *out, struct err *err)
 {
@@ -114,7 +115,8 @@ static int fabric_choose_groups(const struct world *w, const char *text, const s
     return -1;
 }
 
-/* Rank 0: the part of the topology that takes part (no levels without one), and the groups. */
+/* On rank 0: finds the participating part of the topology (0 levels without one), and the
+   groups. */
 static int fabric_find(const struct world *w, const struct paro_fabric_settings *settings,
                        const struct seat *seat, struct topo *t, struct groups *groups,
                        struct err *err)
@@ -146,7 +148,7 @@ static int fabric_find(const struct world *w, const struct paro_fabric_settings 
                    settings->topology, theirs, ours);
 }
 
-/* Whether there is a table is in rank 0's words, too. */
+/* Reads the table on rank 0; whether there is one is sent with it. */
 static int read_table(struct world *w, const char *file, struct paro_fabric *f, struct err *err)
 {
     int there = file != NULL;
@@ -174,7 +176,7 @@ int paro_fabric_open(struct paro_fabric *out, struct world *w,
         rc = world_agree(w, rc, err);
     }
     f.levels = f.part.levels;
-    if (rc == 0) /* the findings of rank 0 */
+    if (rc == 0) /* rank 0's results */
         rc = world_bcast_groups(w, &f.groups, err);
     if (rc == 0)
         rc = world_bcast_blocks(w, f.groups.count, f.part.block, &f.levels, &f.block, err);
@@ -209,7 +211,7 @@ int paro_fabric_choose(const struct paro_fabric *f, struct world *w, unsigned ph
     if (rule) {
         answer.best.algo = rule->algo;
         answer.best.chunk_bytes = rule->chunk_bytes;
-    } else if (f->levels && !f->table.rules) { /* both are in all ranks' words */
+    } else if (f->levels && !f->table.rules) { /* both are known to all ranks */
         if (w->rank == 0)
             rc = pick_auto(&f->part, phases, bytes, &answer, err);
         rc = world_agree(w, rc, err);
