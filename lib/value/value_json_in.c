@@ -13,7 +13,7 @@ static int json_in_fail_expected(struct jin *j, const char *expected)
     return -1;
 }
 
-/* The byte at `at`, or -1 behind the last. */
+/* The byte at `at`, or -1 at the end. */
 static int peek(const struct jin *j)
 {
     return j->at < j->bytes ? (unsigned char)j->text[j->at] : -1;
@@ -63,7 +63,7 @@ static void json_in_append(struct jin *j, const char *bytes, int n)
     j->word_bytes += n;
 }
 
-/* Four hexadecimal digits. */
+/* Reads four hexadecimal digits. */
 static int read_hex(struct jin *j, uint32_t *out)
 {
     static const char digits[] = "0123456789abcdef";
@@ -92,7 +92,7 @@ static void json_in_put_code(struct jin *j, uint32_t v)
     json_in_append(j, b, n);
 }
 
-/* Reads the digits after "\u": a code point, or the two halves of one. */
+/* Reads the digits after "\u": a code point or a surrogate pair. */
 static int escaped_code(struct jin *j)
 {
     uint32_t v, low;
@@ -132,10 +132,10 @@ static int read_escape(struct jin *j)
     return 0;
 }
 
-/* One character that is no escape. */
+/* Reads one unescaped character. */
 static int read_character(struct jin *j)
 {
-    char next[5] = {0}; /* utf8_next wants a 0 behind it */
+    char next[5] = {0}; /* utf8_next needs a final 0 */
     int64_t left = j->bytes - j->at;
 
     memcpy(next, j->text + j->at, (size_t)(left < 4 ? left : 4));
@@ -149,7 +149,7 @@ static int read_character(struct jin *j)
     return 0;
 }
 
-/* Bytes from here that stand for themselves: most of a large text goes by as such. */
+/* Number of bytes from here that need no decoding: most of a large text. */
 static int plain_run(const struct jin *j)
 {
     int64_t most = j->bytes - j->at < 1 << 20 ? j->bytes - j->at : 1 << 20, n = 0;
@@ -206,7 +206,7 @@ int jin_whole(struct jin *j, int64_t *out)
     return 0;
 }
 
-/* Digits, at least one. */
+/* Skips digits, at least one. */
 static int skip_digits(struct jin *j)
 {
     int64_t from = j->at;
@@ -238,7 +238,7 @@ static int skip_number(struct jin *j)
     return json_in_fail_expected(j, "a value");
 }
 
-/* A number, true, false or null; or what Python writes of numbers that JSON lacks. */
+/* Skips a number, true, false or null, or Python's NaN and infinities. */
 static int skip_bare(struct jin *j)
 {
     static const char *const word[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};

@@ -22,7 +22,7 @@ static void string(FILE *f, const char *text, int64_t bytes)
             p++;
         } else if (*p == '"' || *p == '\\') {
             fprintf(f, "\\%c", *p++);
-        } else if (utf8_steers(code)) { /* none is above U+FFFF */
+        } else if (utf8_steers(code)) { /* they are all at most U+FFFF */
             fprintf(f, "\\u%04x", (unsigned)code);
             p += n;
         } else {
@@ -43,8 +43,8 @@ static void indent(struct jout *j)
 }
 
 /*
- *     format: x         A key begins a line, but the first of a list's item follows the "-".
- *     levels:           Whether a list is of scalars, and in brackets, its first item tells.
+ *     format: x         A key begins a line, except an item's first key, which is after "-".
+ *     levels:           A list is in brackets if its first item is a scalar.
  *       - name: a
  *         ranks: [0, 1]
  */
@@ -55,7 +55,7 @@ static void before_yaml(struct jout *j, const char *key, int is_scalar)
     int follows = j->depth == 1 || (j->depth > 1 && (j->list & bit >> 1));
 
     if (in_list && is_first && is_scalar) {
-        fputs(follows && j->depth > 1 ? "[" : " [", j->file); /* after "- ", or after a key */
+        fputs(follows && j->depth > 1 ? "[" : " [", j->file); /* after "- " or after a key */
         j->flow |= bit;
     } else if (j->flow & bit) {
         fputs(", ", j->file);
@@ -68,7 +68,7 @@ static void before_yaml(struct jout *j, const char *key, int is_scalar)
         fprintf(j->file, "%s:%s", key, is_scalar ? " " : "");
 }
 
-/* Writes the text before a value, its key included. */
+/* Writes the text before a value, including its key. */
 static void before(struct jout *j, const char *key, int is_scalar)
 {
     uint64_t bit = (uint64_t)1 << j->depth;
@@ -148,9 +148,9 @@ void jout_plain(struct jout *j, const char *key, const char *text)
 }
 
 /*
- * A literal block, one level of two spaces below its key.  The header says what indentation
- * alone cannot: "2" where the text itself begins with space, "-" where no newline ends it, "+"
- * where several do.
+ * Writes a literal block, indented by two spaces more than its key.  The header has an
+ * indicator where needed: "2" if the text begins with a space, "-" if it has no final newline,
+ * "+" if it has several.
  */
 static void literal(struct jout *j, const char *text)
 {
@@ -207,14 +207,14 @@ void jout_num(struct jout *j, const char *key, double value)
         return;
     }
     before(j, key, 1);
-    /* Whole numbers look like integers to the readers that tell them apart. */
+    /* Whole numbers print as integers, for readers that distinguish them. */
     int whole = fabs(value) <= 9007199254740992.0 && value == floor(value);
     for (int digits = whole ? 16 : 6; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value)
             break;
     }
-    char *comma = strchr(text, ','); /* a locale's decimal comma */
+    char *comma = strchr(text, ','); /* decimal comma of the locale */
     if (comma)
         *comma = '.';
     fputs(text, j->file);

@@ -13,7 +13,8 @@ void prom_head(FILE *f, const char *prefix, const char *name, const char *type,
 }
 
 /*
- * The format takes any UTF-8, with three characters escaped; what is none would cost the file.
+ * The format allows any UTF-8, with three characters escaped; one invalid byte would make the
+ * whole file invalid.
  */
 void prom_label(FILE *f, const char *before, const char *key, const char *value)
 {
@@ -33,7 +34,7 @@ void prom_label(FILE *f, const char *before, const char *key, const char *value)
 
 void prom_value(FILE *f, double value)
 {
-    if (isnan(value)) /* "-nan" is refused */
+    if (isnan(value)) /* "-nan" would be rejected */
         fputs(" NaN\n", f);
     else
         fprintf(f, " %.15g\n", value);

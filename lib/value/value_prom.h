@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /*
- * The text that Prometheus scrapes and node_exporter's textfile collector reads: base units, a
+ * Prints the text format of Prometheus and of node_exporter's textfile collector: base units; a
  * metric's name once with HELP and TYPE, then its series.
  *
  *     prom_head(f, "paro_train_", "loss", "gauge", "Loss of the last step");

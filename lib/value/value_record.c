@@ -11,7 +11,7 @@
 
 enum { KEYS_BYTES = 1024, WORD_MOST = 255 };
 
-/* Whether it is an int, or a list of them. */
+/* Whether the member is an int, or a list of them. */
 static int is_int(const struct record *f)
 {
     return f->space == sizeof(int) * (size_t)(f->each ? f->each * f->numbers : 1);
@@ -29,7 +29,7 @@ double record_real(const struct record *f, const void *from)
 
 /* ---- reading ---- */
 
-/* " host ranks out_Bps?" at `at`, below `end`; returns its end. */
+/* Writes " host ranks out_Bps?"  to `at`, below `end`; returns its end. */
 static char *list_keys(const struct record *f, char *at, const char *end)
 {
     for (; f->type; f++) {
@@ -113,7 +113,7 @@ static int record_read_text(const struct record *f, const struct tree *t,
     return 0;
 }
 
-/* n is there. */
+/* Reads one member; n is not NULL. */
 static int read_field(const struct record *f, const struct tree *t, const struct tree_node *n,
                       void *out, struct err *err)
 {
@@ -296,7 +296,7 @@ void record_put_line(FILE *out, const struct record *f, const void *from)
     record_put_object(&j, NULL, f, from);
 }
 
-/* A cell; unknown values are empty. */
+/* Prints a cell; unknown values are empty. */
 static void put_cell(FILE *out, const struct record *f, const void *from)
 {
     const void *at = (const char *)from + f->at;
@@ -322,7 +322,7 @@ static void put_cell(FILE *out, const struct record *f, const void *from)
     }
 }
 
-/* The number of cells so far, this table's with them; from NULL: empty ones. */
+/* Prints a table's cells; from NULL: empty ones.  Returns the number of cells so far. */
 static int put_cells(FILE *out, const struct record *f, int head, const char *from, int cells)
 {
     for (; f->type; f++) {

@@ -9,8 +9,9 @@
 #include "value/value_tree.h"
 
 /*
- * One table says which member of a struct has which key, type and range.  It reads the struct
- * from YAML or JSON and writes it as YAML, JSON or a line of CSV.
+ * Converts between C structs and text.  A table of struct record, one row for each member,
+ * gives the member's offset, key, type and range.  With this table record_read reads the struct
+ * from a YAML or JSON mapping, and record_put... writes it as YAML, JSON or a line of CSV.
  *
  *     struct port { char host[64]; int ranks; double out_Bps; };
  *
@@ -20,31 +21,32 @@
  *         RECORD_NUM(struct port, out_Bps, "out_Bps", 1, 1e25, .flags = RECORD_OPTIONAL),
  *         {0}};
  *     record_read(&tree, node, port, "", &p, err);         p is initialized: an absent key
- *     record_put(&j, port, &p);                            leaves its member as it is
+ *     record_put(&j, port, &p);                            leaves its member unchanged
  *
- * The value of an optional or nullable key can be unknown: a number out of its range (with
- * RECORD_ZERO 0 too), an empty text, a word without a name, an object whose first key is
- * unknown.  Then YAML leaves it out, and JSON has null.
+ * A member with RECORD_OPTIONAL or RECORD_NULLABLE can be unknown: a number out of its range
+ * (with RECORD_ZERO also 0), an empty text, a word without a name, an object whose first member
+ * is unknown.  YAML omits unknown members, JSON writes null.
  */
 enum record_type {
     RECORD_END,
-    RECORD_WHOLE,  /* int or int64_t, by its size */
+    RECORD_WHOLE,  /* int or int64_t, by the member's size */
     RECORD_REAL,   /* double */
-    RECORD_BOOL,   /* int: true or false, in YAML yes or no */
-    RECORD_TEXT,   /* char[room] without control characters */
-    RECORD_CHOICE, /* int or enum: the index of one of `words` */
-    RECORD_WORD,   /* a text that `parse` reads and `name` writes */
-    RECORD_OWN,    /* of its own functions */
-    RECORD_OBJECT, /* members of `of`, in the object that is open where key is NULL */
+    RECORD_BOOL,   /* int 0 or 1: true or false, in YAML yes or no */
+    RECORD_TEXT,   /* char[] without control characters; size of the array: `space` */
+    RECORD_CHOICE, /* int or enum: an index into `words` */
+    RECORD_WORD,   /* any member: `parse` reads it from a text, `name` writes it */
+    RECORD_OWN,    /* any member: read and written by `read` and `put` */
+    /* Members listed in table `of`, as an object; key NULL: as part of the enclosing object */
+    RECORD_OBJECT,
 };
 
 enum {
-    RECORD_OPTIONAL = 1, /* may be absent or null */
-    RECORD_NULLABLE = 2, /* is there, and may be null */
-    RECORD_ABSENT = 4,   /* unknown: JSON leaves it out too */
-    RECORD_ZERO = 8,     /* 0 is unknown */
-    RECORD_BRIEF = 16,   /* YAML leaves out the first choice */
-    RECORD_OTHER = 256,  /* from here on the table's own */
+    RECORD_OPTIONAL = 1, /* the key may be absent or null */
+    RECORD_NULLABLE = 2, /* the key must be present; its value may be null */
+    RECORD_ABSENT = 4,   /* JSON omits an unknown member too */
+    RECORD_ZERO = 8,     /* 0 means unknown */
+    RECORD_BRIEF = 16,   /* YAML omits the first choice */
+    RECORD_OTHER = 256,  /* first flag for the table's own use */
 };
 
 struct record {
@@ -52,24 +54,26 @@ struct record {
     enum record_type type;
     size_t at, space;
     int flags;
-    int64_t lo, hi;     /* of whole numbers; of a text the least bytes are lo */
-    double least, most; /* of reals */
-    /* A list of `numbers` items of `each` numbers; the int at count_at counts the items, unless
-     * it is 0: then there are as many. */
+    /* Range of whole numbers; of a text lo is the minimum length in bytes */
+    int64_t lo, hi;
+    double least, most; /* range of reals */
+    /* The member is a list of `numbers` items, each of `each` numbers.  The int at offset
+       count_at is the number of items in use; count_at 0: all. */
     int numbers, each;
     size_t count_at;
-    const char *const *words; /* up to a NULL */
+    const char *const *words; /* ends with NULL */
     const struct record *of;
-    /* Each may be NULL; they go before what the type does. */
-    int (*parse)(const char *text, void *out, struct err *why); /* why: "'x', expected ..." */
+    /* Functions replace the type's default behaviour; NULL: the default. */
+    /* why: error text "'x', expected ..." */
+    int (*parse)(const char *text, void *out, struct err *why);
     int (*read)(const struct record *f, const struct tree *t, const struct tree_node *n,
-                void *at, struct err *err); /* fails as tree_fail */
+                void *at, struct err *err); /* must report errors with tree_fail */
     void (*put)(const struct record *f, struct jout *j, const void *at);
-    const char *(*name)(const void *value); /* of a word; NULL: unknown */
-    const char *column;                     /* of CSV, where it is not the key */
+    const char *(*name)(const void *value); /* text of a word; NULL: unknown */
+    const char *column;                     /* CSV heading, if it is not the key */
 };
 
-/* RECORD(TEXT, struct port, host, "host") */
+/* One row: RECORD(TEXT, struct port, host, "host") */
 #define RECORD(type_, struct_, member_, key_, ...)                                             \
     {                                                                                          \
         .key = (key_), .type = RECORD_##type_, .at = offsetof(struct_, member_),               \
@@ -79,7 +83,7 @@ struct record {
     RECORD(WHOLE, struct_, member_, key_, .lo = (lo_), .hi = (hi_), __VA_ARGS__)
 #define RECORD_NUM(struct_, member_, key_, least_, most_, ...)                                 \
     RECORD(REAL, struct_, member_, key_, .least = (least_), .most = (most_), __VA_ARGS__)
-/* Uses the functions that RECORD_WORDS makes. */
+/* A row for a word; uses the functions that RECORD_WORDS defines. */
 #define RECORD_TERM(struct_, member_, key_, words_, ...)                                       \
     RECORD(WORD, struct_, member_, key_, .parse = parse_##words_, .name = name_of_##words_,    \
            __VA_ARGS__)
@@ -92,33 +96,36 @@ struct record {
     {                                                                                          \
         return namer_(*(const type_ *)value);                                                  \
     }
-/* Members of the same struct as an object, or among the others where the key is NULL. */
+/* A part of the same struct as an object of its own; key NULL: as members of the enclosing
+   object. */
 #define RECORD_PART(key_, of_, ...)                                                            \
     {                                                                                          \
         .key = (key_), .type = RECORD_OBJECT, .of = (of_), __VA_ARGS__                         \
     }
 
-/* A member that is RECORD_REAL. */
+/* The value of a RECORD_REAL member. */
 double record_real(const struct record *f, const void *from);
-/* n is a mapping of the table's keys and of `more` (as tree_keys takes them). */
+/* Checks that n is a mapping whose keys are those of the table and of `more` (format:
+   tree_keys); required keys must be present. */
 int record_keys(const struct tree *t, const struct tree_node *n, const struct record *f,
                 const char *more, struct err *err);
-/* Reads the members from n, whose keys have been checked. */
+/* Reads the members from n, whose keys record_keys has checked, into the struct `out`.  Members
+   of absent keys are unchanged.  Returns -1 and ERR_INPUT with file, line and key. */
 int record_values(const struct tree *t, const struct tree_node *n, const struct record *f,
                   void *out, struct err *err);
-/* Both. */
+/* record_keys, then record_values. */
 int record_read(const struct tree *t, const struct tree_node *n, const struct record *f,
                 const char *more, void *out, struct err *err);
-/* The members alone: their object is open. */
+/* Writes the members only; the caller has opened their object. */
 void record_put(struct jout *j, const struct record *f, const void *from);
-/* An object of the members, and a list of `count` such objects of `size` bytes each. */
+/* Write an object with the members, and a list of `count` such objects, `size` bytes apart. */
 void record_put_object(struct jout *j, const char *key, const struct record *f,
                        const void *from);
 void record_put_list(struct jout *j, const char *key, const struct record *f, const void *from,
                      int count, size_t size);
-/* A line of JSON, with its newline. */
+/* Writes one line of JSON, with newline. */
 void record_put_line(FILE *out, const struct record *f, const void *from);
-/* A line of CSV (RFC 4180); from NULL: the names of the columns. */
+/* Writes one line of CSV (RFC 4180); from NULL: the headings of the columns. */
 void record_put_csv(FILE *out, const struct record *f, const void *from);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the values of a tree, and names their places in errors. */
+/* Reads the values of a tree, and reports their places in errors. */
 #include "value/value_tree.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ const struct tree_node *tree_get(const struct tree_node *n, const char *key)
     return c && c->kind != TREE_NULL ? c : NULL;
 }
 
-/* Levenshtein's distance, both words cut at 63 bytes. */
+/* Levenshtein distance of two words, cut at 63 bytes. */
 static int edit_distance(const char *a, const char *b)
 {
     int row[64];
@@ -109,7 +109,7 @@ static int edit_distance(const char *a, const char *b)
     return row[m];
 }
 
-/* The next of the blank-separated keys without its '?'; 0 after the last. */
+/* Cuts off the next of the blank-separated keys, without its '?'; 0 at the end. */
 static int next_key(const char **keys, char key[64], int *optional)
 {
     *keys += strspn(*keys, " ");
@@ -124,7 +124,7 @@ static int fail_unknown(const struct tree *t, const struct tree_node *n, const c
                         struct err *err)
 {
     char key[64], closest[64] = "", list[400] = "";
-    int least = 3, optional; /* two slips of the finger */
+    int least = 3, optional; /* at most two typing errors */
 
     while (next_key(&keys, key, &optional)) {
         int d = strcasecmp(key, n->key) ? edit_distance(key, n->key) : 0;
@@ -183,7 +183,7 @@ int tree_keys(const struct tree *t, const struct tree_node *n, const char *keys,
             if (!next_key(&rest, key, &optional))
                 return fail_unknown(t, c, keys, err);
         } while (strcmp(key, c->key));
-        /* Every key before this one is known: there are few of them. */
+        /* All earlier keys are known, so the search is short. */
         const struct tree_node *first = tree_find(n, key);
         if (first != c)
             return fail_twice(t, c, first, err);
@@ -235,7 +235,7 @@ const char *tree_string(const struct tree_node *n)
     return n && n->kind == TREE_SCALAR && n->quoted ? n->text : NULL;
 }
 
-/* The text of a scalar of JSON that is none; "": it is not such a one. */
+/* The text of an unquoted JSON scalar; "" for other nodes. */
 static const char *bare(const struct tree_node *n)
 {
     return n && n->kind == TREE_SCALAR && !n->quoted ? n->text : "";
@@ -270,7 +270,7 @@ int tree_is_number(const struct tree_node *n, double *out)
 
     if (*text != '-' && (*text < '0' || *text > '9'))
         return 0;
-    *out = strtod(text, NULL); /* of any locale: commands keep the one of C */
+    *out = strtod(text, NULL); /* depends on the locale: commands use C */
     return 1;
 }
 
@@ -309,7 +309,7 @@ int tree_list(const struct tree *t, const struct tree_node *n, int64_t least, in
     return 0;
 }
 
-/* Whether JSON has a text where a number is expected, or the other way round. */
+/* Whether JSON has a text where a number is expected, or the reverse. */
 static int is_other(const struct tree *t, const struct tree_node *n, int text)
 {
     return t->json && n->kind == TREE_SCALAR && n->quoted != text;
@@ -359,7 +359,7 @@ int tree_word(const struct tree *t, const struct tree_node *n, char *out, size_t
     return 0;
 }
 
-/* NULL, and err is set, where it cannot be a number. */
+/* Returns NULL and sets err if the node cannot be a number. */
 static const char *tree_number_of(const struct tree *t, const struct tree_node *n,
                                   struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes trees of libyaml's events and of the tokens of JSON.  In a strict tree duplicate keys
- * are found by tree_keys: in a mapping of any keys nobody looks for them.
+ * Builds trees from libyaml's events and from JSON tokens.  tree_keys finds duplicate keys of a
+ * strict tree; in mappings with arbitrary keys they are not detected.
  */
 #include "value/value_tree.h"
 
@@ -23,7 +23,8 @@ struct tree_part {
     char bytes[];
 };
 
-/* Zeroed, for `align` bytes; each part of the memory is twice as large as the one before. */
+/* Allocates zeroed memory aligned to `align` bytes; each block is twice as large as the
+   previous one. */
 static void *tree_read_take(struct tree *t, size_t bytes, size_t align)
 {
     struct tree_part *p = t->parts;
@@ -64,7 +65,7 @@ struct parse {
     size_t bytes;
     yaml_parser_t parser;
     struct tree_node *open; /* the innermost mapping or list that is open */
-    const char *key;        /* of the mapping that is open: its value follows */
+    const char *key;        /* key of the open mapping whose value comes next */
     int key_line, depth, documents;
     struct err *err;
 };
@@ -95,7 +96,7 @@ static const char *copy_text(struct parse *p, const yaml_event_t *e)
     return keep_text(p->t, (const char *)e->data.scalar.value, e->data.scalar.length);
 }
 
-/* At the value that follows, which has no node yet. */
+/* Reports an error at the next value, which has no node yet. */
 static int fail_next(struct parse *p, int line, const char *what)
 {
     const struct tree_node *n =
@@ -199,7 +200,7 @@ static int fail_syntax(struct parse *p)
 
     if (y->error == YAML_MEMORY_ERROR)
         return err_set(p->err, ERR_SYS, "out of memory reading '%s'", p->t->name);
-    if (y->error == YAML_READER_ERROR) { /* it knows a byte, not a line */
+    if (y->error == YAML_READER_ERROR) { /* libyaml gives a byte offset, no line */
         line = 1;
         for (size_t i = 0; i < y->problem_offset && i < p->bytes; i++)
             line += p->text[i] == '\n';
@@ -215,7 +216,7 @@ int tree_parse(struct tree *t, const char *name, const char *text, int64_t bytes
     struct parse p = {.t = &new, .text = text, .bytes = (size_t)bytes, .err = err};
     int rc = 0;
 
-    /* It fails only where memory does, as mem_new would. */
+    /* It can only fail for lack of memory, where mem_new would abort too. */
     mem_have(yaml_parser_initialize(&p.parser) ? &p : NULL, "a parser of YAML");
     yaml_parser_set_encoding(&p.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&p.parser, (const unsigned char *)text, p.bytes);
@@ -242,7 +243,7 @@ int tree_parse(struct tree *t, const char *name, const char *text, int64_t bytes
 struct json {
     struct parse p;
     struct jin in;
-    int64_t counted; /* bytes whose lines are counted in `line` */
+    int64_t counted; /* bytes whose lines are included in `line` */
     int line;
     int loose;
 };
@@ -265,7 +266,7 @@ static const char *keep_word(struct json *j)
     return keep_text(j->p.t, j->in.word, (size_t)j->in.word_bytes);
 }
 
-/* *zero: it has a 0 byte. */
+/* Reads a text; sets *zero if it contains a 0 byte. */
 static int tree_read_word(struct json *j, int *zero)
 {
     if (jin_text(&j->in))
@@ -287,7 +288,7 @@ static int tree_read_text(struct json *j, int line)
     return 0;
 }
 
-/* A number, true, false or null. */
+/* Reads a number, true, false or null. */
 static int read_bare(struct json *j, int line)
 {
     int64_t from = j->in.at;
@@ -325,7 +326,7 @@ static int tree_read_by_key(const void *a, const void *b)
     return order ? order : x->line - y->line;
 }
 
-/* The members of a loose tree's mapping: those that are given twice are odd. */
+/* Sorts the members of a loose tree's mapping and marks duplicates as odd. */
 static void sort_members(struct tree *t, struct tree_node *n)
 {
     size_t items = (size_t)n->items, i = 0;

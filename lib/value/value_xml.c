@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes a bounded tree of expat's events, and prints a tree.  Independent of the document's
- * meaning.
+ * Builds a bounded tree from expat's events, and prints a tree.  Leaves the document's meaning
+ * to the caller.
  */
 #include "value/value_xml.h"
 
@@ -142,7 +142,7 @@ static void on_doctype(void *ctx, const char *name, const char *system, const ch
         value_xml_fail(ctx, "declares entities or elements of its own, expected none");
 }
 
-/* Skips the text before a document type or the first element: a declaration, comments. */
+/* Skips the declaration and comments before a document type or the first element. */
 static char *skip_prolog(char *at)
 {
     at += strncmp(at, "\xef\xbb\xbf", 3) ? 0 : 3;
@@ -159,8 +159,8 @@ static char *skip_prolog(char *at)
 }
 
 /*
- * "<!DOCTYPE topology SYSTEM "hwloc2.dtd">" before the first element becomes blanks: where a
- * description is named and not read, expat drops unknown entities and reports nothing.
+ * Replaces "<!DOCTYPE topology SYSTEM "hwloc2.dtd">" before the first element by blanks: with
+ * an external DTD that is not read, expat drops unknown entities without an error.
  */
 static void blank_doctype(char *text)
 {
@@ -189,7 +189,7 @@ static int xml_parse_text(struct parse *p, char *text, int bytes)
     int line = (int)XML_GetCurrentLineNumber(p->parser);
     if (!p->open)
         return err_at(p->err, p->x->name, line, NULL, "is not XML: %s", XML_ErrorString(code));
-    /* To expat, a text that ends early has no element. */
+    /* expat reports a truncated text as having no element. */
     return err_at(p->err, p->x->name, line, NULL,
                   "is not XML: %s, in <%.64s>, open since line %d",
                   code == XML_ERROR_NO_ELEMENTS ? "it ends early" : XML_ErrorString(code),
@@ -221,7 +221,7 @@ int xml_take(struct xml *x, const char *name, char *text, int64_t bytes, struct 
 void xml_release(struct xml *x)
 {
     for (struct xml_node *n = x->root, *next; n; n = next) {
-        if (n->child) { /* its children first: it then has none */
+        if (n->child) { /* children first: then n has none */
             next = n->child;
             n->child = NULL;
             continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads a YAML text into structs, and writes scalars.  libcyaml stores; the schema is checked
- * first, because libcyaml 1.3.1 keeps no positions, names the mapping and not the key, takes an
- * empty document for success and expands aliases without bound.
+ * Reads a YAML text into structs, and writes scalars.  libcyaml fills the structs.  The schema
+ * is checked before, because libcyaml 1.3.1 keeps no positions, names the mapping and not the
+ * key, accepts an empty document and expands aliases without bound.
  */
 #include "value/value_yaml.h"
 
@@ -30,8 +30,8 @@ int yaml_read(struct yaml *y, const char *path, struct err *err)
 }
 
 /*
- * The mark that some editors put before UTF-8 is none of the text: libyaml would count it as a
- * column, so that the first key alone stood further in than the others.
+ * Skips the byte order mark that some editors put before UTF-8: libyaml would count it as a
+ * column, and the first key would be indented more than the others.
  */
 void yaml_take(struct yaml *y, const char *name, char *text, int64_t bytes)
 {
@@ -104,7 +104,7 @@ struct first_line {
     char text[200];
 };
 
-/* libcyaml's first error is the cause; the lines behind it are its backtrace. */
+/* libcyaml's first error is the cause; the lines after it are its backtrace. */
 static void keep_first(cyaml_log_t level, void *ctx, const char *fmt, va_list args)
 {
     struct first_line *first = ctx;
@@ -140,7 +140,7 @@ int yaml_load(const struct yaml *y, const cyaml_schema_value_t *schema, void **o
     if (rc)
         return err_at(err, y->name, 0, NULL, "cannot be loaded: %s (%s)", cyaml_strerror(rc),
                       why.text);
-    /* A mapping of optional keys, none of them given, loads as nothing. */
+    /* A mapping with only optional keys, none of them present, loads as NULL. */
     if (!data)
         return err_at(err, y->name, 0, NULL, "has no keys, expected at least one");
     *out = data;
@@ -155,7 +155,8 @@ void yaml_drop(const cyaml_schema_value_t *schema, void *data)
         cyaml_free(&config, schema, data, 0);
 }
 
-/* Some other file: its beginning says more than a parser's complaint about it. */
+/* Reports a file of another format by its first line, which is clearer than a parser's
+   error. */
 static int yaml_fail_format(const struct yaml *y, int line, const char *format, struct err *err)
 {
     const char *begin = y->text + strspn(y->text, " \t\r\n");
@@ -182,7 +183,7 @@ int yaml_format(const struct yaml *y, const char *format, struct err *err)
 
 /* ---- places and numbers ---- */
 
-/* The node at "a.b[2].c", or its nearest parent that is there. */
+/* The node at "a.b[2].c", or its closest existing parent. */
 static const struct tree_node *yaml_find(const struct yaml *y, const char *path)
 {
     const struct tree_node *n = y->tree.root, *next = n;
@@ -221,7 +222,7 @@ int yaml_fail(const struct yaml *y, const char *path, struct err *err, const cha
 
 /* ---- output ---- */
 
-/* Plain where no YAML reader, 1.1 or 1.2, could take it for anything but this text. */
+/* Whether every YAML reader, 1.1 or 1.2, reads the unquoted text as this text. */
 static int yaml_is_plain(const char *text)
 {
     static const char *const words[] = {"true", "false", "yes", "no", "on",
@@ -249,7 +250,8 @@ static void yaml_put_code(FILE *f, const char *p, int n, uint32_t code)
         fprintf(f, "\\x%02" PRIx32, code);
     else if (code == 0x2028 || code == 0x2029 || code == 0xfeff || code == 0xfffe ||
              code == 0xffff)
-        fprintf(f, "\\u%04" PRIx32, code); /* breaks, marks and what a reader refuses */
+        /* Line breaks, marks, and characters that readers reject */
+        fprintf(f, "\\u%04" PRIx32, code);
     else
         fwrite(p, 1, (size_t)n, f);
 }
@@ -262,7 +264,7 @@ void yaml_put_text(FILE *f, const char *text)
     }
     putc('"', f);
     while (*text) {
-        uint32_t code = 0xfffd; /* the replacement character, for a byte that is no UTF-8 */
+        uint32_t code = 0xfffd; /* the replacement character, for invalid UTF-8 */
         int n = utf8_next(text, &code);
         yaml_put_code(f, n ? text : "\xef\xbf\xbd", n ? n : 3, code);
         text += n ? n : 1;
@@ -271,8 +273,8 @@ void yaml_put_text(FILE *f, const char *text)
 }
 
 /*
- * Whole numbers up to 1e15 without an exponent.  Else YAML 1.1 readers want both a point and
- * the exponent's sign to see a number: 1e-06 is text to them, 1.0e-06 is not.
+ * Prints whole numbers up to 1e15 without an exponent.  Otherwise YAML 1.1 readers need a point
+ * and the exponent's sign to see a number: to them 1e-06 is a text, 1.0e-06 is not.
  */
 void yaml_put_f64(FILE *f, double v)
 {
@@ -291,7 +293,7 @@ void yaml_put_f64(FILE *f, double v)
         if (strtod(text, NULL) == v)
             break;
     }
-    char *comma = strchr(text, ','); /* a locale's decimal comma */
+    char *comma = strchr(text, ','); /* decimal comma of the locale */
     if (comma)
         *comma = '.';
     char *e = strchr(text, 'e');
