@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chooses, reads and writes the files of a model's folder that a run carries from its start to
- * its checkpoints.
+ * Selects, reads and writes the files of a model's folder that a run copies into its
+ * checkpoints.
  */
 #include "shard/shard_carry.h"
 
@@ -14,7 +14,7 @@
 #include "ckpt/ckpt_write.h"
 #include "shard/shard_folder.h"
 
-/* The tokenizer's, and last what generates. */
+/* Files of the tokenizer; the last is for text generation. */
 static const char *const names[] = {"tokenizer.json",     "tokenizer_config.json",
                                     "vocab.json",         "merges.txt",
                                     "encoder.json",       "vocab.bpe",
@@ -53,7 +53,7 @@ char *carry_path(const char *dir)
     return ckpt_is(dir) ? io_join(dir, ckpt_source_folder(CKPT_KEEP_FILE)) : mem_dup(dir);
 }
 
-/* Takes text. */
+/* Takes ownership of text. */
 static void add_text(struct carry *c, const char *name, char *text, int64_t bytes)
 {
     if (!c->text) {
@@ -89,7 +89,7 @@ static int carry_ckpt(struct carry *c, struct ckpt *from, int tokenizer, struct 
     return 0;
 }
 
-/* Files of a folder by their names: nothing else in it matters. */
+/* Reads files of a folder by their names; ignores all others. */
 static int shard_carry_named(struct carry *c, const char *dir, int first, int end,
                              struct err *err)
 {
@@ -144,7 +144,7 @@ int carry_check(const char *dir, struct err *err)
     if (ckpt_open(&c, dir, NULL, err))
         return -1;
     int rc = carry_ckpt(&all, &c, 1, err);
-    /* A file that is read by its name, and that the manifest does not have, is another's. */
+    /* A file that is read by name and is missing in the manifest belongs to somebody else. */
     char *folder = carry_path(dir);
     for (int i = 0; rc == 0 && i < NAMES; i++) {
         int listed = ckpt_source_number(&all.list, names[i]) < all.list.count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds all damage of a checkpoint, not the first alone.  The data goes through a plan of
+ * Finds all damage of a checkpoint, not only the first.  Reads the data through a plan of
  * moves, of which only the failures are used.
  */
 #include "shard/shard_checkup.h"
@@ -46,7 +46,7 @@ char *checkup_name(const struct checkup *x, int file, int k)
     return name;
 }
 
-/* -1: what we have too little of; whatever else is the matter with a file is an answer. */
+/* Returns -1 if a resource is scarce; any other problem of a file is recorded as damage. */
 static int add_damage(struct checkup *x, struct damage w, const struct err *err)
 {
     if (err->scarce)
@@ -133,7 +133,7 @@ static int add_lost_block(void *arg, int file, int64_t block, struct err *err)
     return add_damage(x, w, err);
 }
 
-/* Every readable copy is a file of its own here, with one path. */
+/* Every readable copy is a separate file here, with one path. */
 static int check_blocks(struct checkup *x, const struct shard_options *options, struct err *err)
 {
     struct ckpt *c = x->c;
@@ -164,7 +164,7 @@ static int check_blocks(struct checkup *x, const struct shard_options *options, 
     return rc;
 }
 
-/* --- what is small --- */
+/* --- small files --- */
 
 static int check_small(struct checkup *x, int small, int64_t bytes, const char *hash,
                        struct err *err)
@@ -187,7 +187,7 @@ static int check_small(struct checkup *x, int small, int64_t bytes, const char *
     return rc;
 }
 
-/* --- all of it --- */
+/* --- the whole checkpoint --- */
 
 static int checkup_by_place(const void *a, const void *b, void *checkup)
 {
@@ -220,7 +220,7 @@ int checkup_run(struct checkup *x, struct ckpt *c, int quick,
             rc = err_any(ckpt_stopped(c->stop, err) || check_shard(&new, f, k, err));
     if (rc == 0 && !quick)
         rc = check_blocks(&new, options, err);
-    /* Without copies the manifest and the config are what they are: they have been read. */
+    /* Without copies manifest and config need no check: they have been read. */
     if (rc == 0 && c->copies) {
         char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json");
         rc = err_any(ckpt_hash_file(path, c->stop, &bytes, hash, err) ||
@@ -252,7 +252,7 @@ void checkup_release(struct checkup *x)
     *x = (struct checkup){0};
 }
 
-/* --- what is good --- */
+/* --- intact copies --- */
 
 int checkup_find(const struct checkup *x, int file, enum checkup_state state)
 {

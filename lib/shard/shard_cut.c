@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans the shards of a checkpoint to come, with their copies, for split and reshard, fills
- * them, and lists them in its manifest.  Finds, too, where a config.json says of which type the
- * weights are.
+ * Plans the shards of a new checkpoint and their copies for split and reshard, fills them, and
+ * lists them in its manifest.  Also changes the type of the weights in a config.json.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,14 +11,14 @@
 #include "ckpt/ckpt_hf.h"
 #include "shard/shard_parts.h"
 
-/* All blocks of the new shards, their checksums to be filled in there. */
+/* Adds all blocks of the new shards, with places for their checksums. */
 static void add_shards(struct moves *m, const struct io_out *dir, const struct shard_cut *what,
                        const struct ckpt_shard *shard)
 {
     const struct ckpt_shape *shape = what->shape;
     const struct groups *g = &shape->layout->groups;
     const struct model *model = shape->model;
-    /* Where each unit of each state begins in the stream. */
+    /* The position of each unit of each state in the stream. */
     int64_t *place = mem_new((size_t)shape->states * (size_t)model->units, sizeof *place);
 
     for (int64_t i = 0, at = 0; i < (int64_t)shape->states * model->units; i++) {
@@ -111,11 +110,11 @@ char *hf_config_as(const char *config, enum dtype type)
                                         [DTYPE_F64] = "float64"};
     struct jin j = {.text = config, .bytes = (int64_t)strlen(config)};
     size_t used = 0;
-    int64_t from = 0; /* the bytes copied */
+    int64_t from = 0; /* end of the text copied so far */
     FILE *f = mem_stream(&text, &used);
     int n = 0, said = 0;
 
-    /* The text was read before: what is no JSON here is left as it is. */
+    /* The text was parsed before: invalid JSON is copied unchanged. */
     if (jin_take(&j, '{') == 0) {
         int64_t first = j.at;
         while (jin_item(&j, '}', &n) > 0 && jin_text(&j) == 0 && jin_take(&j, ':') == 0) {

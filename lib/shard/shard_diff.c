@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compares two sets of tensors, whatever holds them. */
+/* Compares two sets of tensors from checkpoints, folders or files. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -17,14 +17,15 @@ struct diff {
     int json;
     struct jout j;
     int count;
-    char a[8 * CHUNK], b[8 * CHUNK]; /* one chunk each, of at most 8 bytes an element */
+    char a[8 * CHUNK], b[8 * CHUNK]; /* one chunk each, at most 8 bytes per element */
     long double x[CHUNK], y[CHUNK];
     double scratch[CHUNK];
 };
 
 struct gap {
-    int64_t elems, first; /* that differ; the first of them, or -1 */
-    double most, rel;     /* largest |a - b|, and |a - b| / max(|a|, |b|); NaN: no number */
+    /* elems: number of different elements; first: the first of them, or -1 */
+    int64_t elems, first;
+    double most, rel; /* largest |a - b|, and |a - b| / max(|a|, |b|); NaN: not a number */
     int64_t most_at;
 };
 
@@ -52,7 +53,7 @@ static void report_difference(struct diff *d, const char *name, const char *what
 
 /* --- values --- */
 
-/* A whole number of 1 to 8 bytes. */
+/* Reads an integer of 1 to 8 bytes. */
 static long double whole_number(const char *p, int bytes, int is_signed)
 {
     uint64_t v = io_le(p, bytes);
@@ -61,7 +62,7 @@ static long double whole_number(const char *p, int bytes, int is_signed)
     return is_signed ? (long double)s : (long double)v;
 }
 
-/* 0: floating, 1: signed, 2: unsigned, -1: of these types only the bits are compared. */
+/* 0: floating-point, 1: signed, 2: unsigned, -1: types whose bits are compared. */
 static int diff_kind_of(int type, enum dtype *dtype)
 {
     const char *name = st_type_name(type);
@@ -73,7 +74,7 @@ static int diff_kind_of(int type, enum dtype *dtype)
     return name[0] == 'U' || strcmp(name, "BOOL") == 0 ? 2 : -1;
 }
 
-/* n values, all exact: long double holds those of 64 bits. */
+/* Converts n values exactly: long double holds 64-bit integers. */
 static void values_of(struct diff *d, int type, const char *from, int64_t n, long double *to)
 {
     enum dtype dtype = DTYPE_F64;
@@ -87,12 +88,12 @@ static void values_of(struct diff *d, int type, const char *from, int64_t n, lon
                            : whole_number(from + i * bytes, bytes, kind == 1);
 }
 
-/* Element `at` differs. */
+/* Records that element `at` differs. */
 static void count_gap(struct gap *gap, int64_t at, long double x, long double y)
 {
     double a = (double)x, b = (double)y, by = (double)fabsl(x - y);
     double most = fmax(fabs(a), fabs(b));
-    /* In proportion to the larger: 0 to 2, opposite infinities too; -0 is 0. */
+    /* Relative to the larger magnitude: 0 to 2, also for opposite infinities; -0 equals 0. */
     double rel = isnan(a) || isnan(b) ? NAN
                  : a == b             ? 0
                  : isinf(most)        ? (isinf(a) && isinf(b) ? 2 : 1)
@@ -111,8 +112,8 @@ static void count_gap(struct gap *gap, int64_t at, long double x, long double y)
 }
 
 /*
- * One chunk of n elements from `at`.  Of one type bits are compared, so that a NaN equals
- * itself; of two types values.
+ * Compares one chunk of n elements from `at` on: bits if the types are equal, so that a NaN
+ * equals itself, else values.
  */
 static void compare_chunk(struct diff *d, int type_a, int type_b, int64_t at, int64_t n,
                           struct gap *gap)
@@ -199,7 +200,7 @@ static int compare_all(struct diff *d, struct weights *a, struct weights *b, str
 {
     int i = 0, k = 0, rc = 0;
 
-    while (rc == 0 && (i < a->count || k < b->count)) { /* both are sorted by name */
+    while (rc == 0 && (i < a->count || k < b->count)) { /* both lists are sorted by name */
         int order = i == a->count   ? 1
                     : k == b->count ? -1
                                     : strcmp(a->item[i].name, b->item[k].name);
@@ -250,7 +251,7 @@ int shard_diff(const char *path_a, const char *path_b, const struct shard_option
         jout_close(&d->j, '}');
         fclose(d->j.file);
     }
-    if (rc == 0 && json) /* one document or none */
+    if (rc == 0 && json) /* print one complete document or nothing */
         fputs(text, out);
     mem_free(text);
     mem_free(d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Drops, renames and converts tensors of a folder or file by patterns.  Each weights file
- * becomes one with its remaining tensors, in their order; the index is rebuilt, and all other
+ * Drops, renames and converts tensors of a folder or file by patterns.  Each weights file is
+ * rewritten with its remaining tensors, in their order; the index is rebuilt, and all other
  * files are copied.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -22,20 +22,21 @@
 enum {
     NAME_MAX_BYTES = 64 << 10,
     CONFIG_MAX = 16 << 20,
-    STEPS_MAX = 1000000 /* of one match: more is a pattern that tries everything */
+    /* Steps of one match: more indicates a pattern with exponential backtracking */
+    STEPS_MAX = 1000000
 };
 
 struct rule {
     const char *text; /* as given, borrowed */
     pcre2_code *code;
-    char *right; /* owned: what follows the last '='; NULL of a drop */
+    char *right; /* owned: the text after the last '='; NULL for a drop */
     enum dtype type;
     int64_t used;
 };
 
 struct item {
     const struct st_tensor *t;
-    int file, dropped, number; /* number: among those left in its file */
+    int file, dropped, number; /* number: among the remaining tensors of its file */
     char *name;                /* owned */
     int type;
 };
@@ -49,9 +50,9 @@ struct edit {
     struct rule *rule[SHARD_EDITS]; /* [what->list[kind].count] each, owned */
     int count, left;
     struct item *item;      /* [count], owned */
-    struct st_tensor *head; /* [count], owned: of the files, those that are left */
+    struct st_tensor *head; /* [count], owned: remaining tensors of the files */
     int *first, *out;       /* [files + 1], [files]: of `head`; number of the new file or -1 */
-    int64_t *data;          /* [files]: bytes of the new header */
+    int64_t *data;          /* [files]: size of the new header */
     char **text;            /* [files], owned: the new header */
 };
 
@@ -186,7 +187,7 @@ static int edit_items(struct edit *e, struct err *err)
                 return -1;
             e->left += !e->item[i].dropped;
         }
-    /* Every rule did something, and no two tensors have one name. */
+    /* Every rule must match a tensor, and names must stay unique. */
     struct item **sorted = mem_new((size_t)e->count, sizeof *sorted);
     int rc = 0;
     for (int kind = 0; rc == 0 && kind < SHARD_EDITS; kind++)
@@ -235,7 +236,7 @@ static void make_heads(struct edit *e)
     e->first[files] = n;
 }
 
-/* Hands over the header of the new file of that number. */
+/* Passes the header of new file `number` to the caller. */
 static int edit_take_head(void *edit, int number, char **head, int64_t *bytes, struct err *err)
 {
     struct edit *e = edit;
@@ -250,7 +251,7 @@ static int edit_take_head(void *edit, int number, char **head, int64_t *bytes, s
     return 0;
 }
 
-/* A tensor that is left: bytes as they are, or elements converted. */
+/* Adds a remaining tensor: its bytes, or its elements to be converted. */
 static void edit_add_item(struct moves *m, const struct edit *e, const struct item *it)
 {
     enum dtype is = DTYPE_U8, want = DTYPE_U8;
@@ -302,7 +303,7 @@ static int edit_put_index(const struct edit *e, const struct io_out *dir, struct
     return io_dir_take_text(dir, HF_INDEX_NAME, text, err);
 }
 
-/* The type of all floats that are left, if they have one and some were converted. */
+/* The common type of all remaining floats, if there is one and some were converted. */
 static int common_type(const struct edit *e, enum dtype *out)
 {
     int type = -1, n = 0;
@@ -338,7 +339,7 @@ static int copy_other(struct edit *e, const char *name, const struct io_out *dir
     return rc;
 }
 
-/* --- all of it --- */
+/* --- the whole edit --- */
 
 static void print_edits(const struct edit *e, FILE *out)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists and opens the files beside the weights of a folder, and refuses links to a place
- * elsewhere: the folder's maker could have the reader copy files that are the reader's alone.
- * Where the Hugging Face hub keeps what it downloads, a snapshot is made of links:
+ * Lists and opens the files next to the weights of a folder.  Rejects links to other places,
+ * with which the folder's author could make readers copy their private files.  In the download
+ * cache of the Hugging Face hub, a snapshot consists of links:
  *
  *     models--ORG--NAME/blobs/HASH                the files
  *     models--ORG--NAME/snapshots/REVISION/FILE   links to ../../blobs/HASH
  *
- * so the blobs next to a folder's snapshots belong to it.  Tells, too, which folders lie apart.
+ * so the blobs next to a folder's snapshots belong to it.  Also checks that folders do not
+ * overlap.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,13 +30,13 @@
 struct listing {
     struct folder *folder;
     const struct hf *hf;
-    int64_t seen, most; /* files and folders, but for those of weights */
-    size_t space;       /* of folder->other */
+    int64_t seen, most; /* files and folders, without weights files */
+    size_t space;       /* capacity of folder->other */
 };
 
 /* --- where files may lie --- */
 
-/* Both absolute, without links. */
+/* Both paths are absolute, without links. */
 static int is_below(const char *path, const char *folder)
 {
     size_t n = strlen(folder);
@@ -43,7 +44,8 @@ static int is_below(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && (path[n] == '/' || (n == 1 && path[n]));
 }
 
-/* The absolute name of what may not be there yet; *out NULL when its folder is not either. */
+/* The absolute name of a path that may not exist; *out is NULL if its folder does not exist
+   either. */
 static int absolute_path(const char *path, char **out, struct err *err)
 {
     char *a = mem_dup(path), *b = mem_dup(path);
@@ -93,7 +95,7 @@ static int find_root(struct folder *f, struct err *err)
     return 0;
 }
 
-/* Checks the open file: its name may lead to another one by now. */
+/* Checks the open file, since its name may lead to another file by now. */
 static int check_place(const struct folder *f, int fd, const char *path, struct err *err)
 {
     char link[64], place[PATH_MAX];
@@ -125,7 +127,7 @@ int folder_open(struct folder *f, const char *name, int *fd, struct err *err)
     return rc;
 }
 
-/* --- what is there --- */
+/* --- listing --- */
 
 static int folder_is_utf8(const char *text)
 {
@@ -136,7 +138,7 @@ static int folder_is_utf8(const char *text)
     return n > 0;
 }
 
-/* Checks the target of `path`, without opening it: a pipe would wait. */
+/* Checks the target of `path` without opening it: a FIFO would block. */
 static int folder_check_entry(const struct folder *f, const char *path, struct stat *st,
                               struct err *err)
 {
@@ -153,7 +155,7 @@ static int folder_check_entry(const struct folder *f, const char *path, struct s
     return rc;
 }
 
-/* Not through a link: it may lead to a folder that is listed already, or is being listed. */
+/* Does not follow a link, whose target may be listed already or be an outer folder. */
 static int read_names(struct io_names *all, const char *path, int depth, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth ? O_NOFOLLOW : 0));
@@ -171,7 +173,7 @@ static int read_names(struct io_names *all, const char *path, int depth, struct 
 
 static int folder_list_folder(struct listing *l, const char *under, int depth, struct err *err);
 
-/* One entry: a name within the folder. */
+/* Lists one entry: a name within the folder. */
 static int list_one(struct listing *l, char *name, int depth, struct err *err)
 {
     struct folder *f = l->folder;
@@ -179,7 +181,7 @@ static int list_one(struct listing *l, char *name, int depth, struct err *err)
     struct stat st;
     int rc = -1, file = hf_find_file(l->hf, name);
 
-    if (!folder_is_utf8(name)) /* the manifest, JSON, could not say it */
+    if (!folder_is_utf8(name)) /* the manifest is JSON and cannot store it */
         err_set(err, ERR_INPUT, "the name of '%s' is not valid UTF-8", path);
     else if (file < 0 && l->seen++ == l->most)
         err_set(err, ERR_INPUT,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes a model as one GGUF file: the keys that llama.cpp reads, the names and types of its
- * tensors, and the two ways in which ggml's tensors are not Hugging Face's.  Matrices are all
- * (out, in).  In families with gguf_pairs the rows of queries and keys lie as Llama's first
- * release had them, the two of a rotary pair one after the other:
+ * Writes a model as one GGUF file: the keys that llama.cpp reads, and the tensors with their
+ * names and types.  ggml's tensors differ from Hugging Face's in two ways.  Matrices are all
+ * (out, in).  In families with gguf_pairs the rows of queries and keys have the order of
+ * Llama's first release, in which the rows of a rotary pair are adjacent:
  *
- *     a head here     | 0 1 2 3 | 4 5 6 7 |      rows i and i + half turn together
+ *     a head here     | 0 1 2 3 | 4 5 6 7 |      rows i and i + half are a pair
  *     in the file     | 0 4 1 5 | 2 6 3 7 |      rows 2i and 2i + 1
  *
- * A tensor is read in bands of rows and written in its order: no tensor is whole in memory.
+ * A tensor is read and written in bands of rows, so no tensor is in memory as a whole.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -26,7 +26,7 @@
 #include "shard/shard_merge_plan.h"
 #include "shard/shard_parts.h"
 
-/* Bytes of an element of a band at most: f64 while adapters are added, f32, and as written. */
+/* Largest memory per element of a band: f64 while adapters are added, f32, and as written. */
 enum { BAND_ELEM = 8 + 4 + 4 };
 
 enum { ROPE_LISTS = MODEL_ROPE_LENGTHS };
@@ -35,19 +35,20 @@ enum { QUANTIZATION = 2 /* version of ggml's block types */, BETA_FAST = 32, BET
 struct job {
     const struct shard_merging *what;
     struct weights w;
-    struct model own;      /* of a folder */
-    const struct model *m; /* its, or the checkpoint's */
+    struct model own;      /* a folder's model */
+    const struct model *m; /* &own, or the checkpoint's */
     struct merge_plan plan;
     struct merge_reader reader;
-    enum gguf_type type; /* of matrices */
+    enum gguf_type type; /* type of matrices */
     int count;
     struct gguf_tensor *tensor; /* [count], owned */
-    int *from;                  /* [count], owned: the model's tensor; -1 - i: rope[i] */
-    float *rope[ROPE_LISTS];    /* [rotary / 2], owned: what divides frequencies, or NULL */
-    int64_t done, all;          /* elements */
+    /* [count], owned: index of the model's tensor; -1 - i: rope[i] */
+    int *from;
+    float *rope[ROPE_LISTS]; /* [rotary / 2], owned: divisors of frequencies, or NULL */
+    int64_t done, all;       /* elements */
 };
 
-/* --- what is read --- */
+/* --- input --- */
 
 static int gguf_open_folder(struct job *j, struct err *err)
 {
@@ -74,7 +75,7 @@ static int open_ckpt(struct job *j, struct err *err)
     return 0;
 }
 
-/* The type that was asked for, or the weights' own. */
+/* The requested type, or the weights' own. */
 static int pick_type(struct job *j, struct err *err)
 {
     static const int types[DTYPE_COUNT] = {
@@ -118,7 +119,7 @@ static void put_real(struct gguf_keys *k, const struct model *m, const char *nam
     gguf_put_float(k, key, v);
 }
 
-/* Positions as llama.cpp has them in this family. */
+/* Checks that llama.cpp supports the family's position encoding. */
 static int gguf_check_rope(const struct model *m, struct err *err)
 {
     const enum model_rope_type type = m->rope.type;
@@ -162,7 +163,7 @@ static int put_scaling(struct gguf_keys *k, const struct model *m, double scale,
     }
     if (yarn || r->type == MODEL_ROPE_LONG) {
         put_whole(k, m, "rope.scaling.original_context_length", (int64_t)r->original_max);
-        /* With yarn the factor is on top of the usual scale, which llama.cpp applies itself. */
+        /* With yarn the factor multiplies the default scale, which llama.cpp applies itself. */
         put_real(k, m, "rope.scaling.attn_factor",
                  yarn ? scale / (0.1 * log(r->factor) + 1) : scale);
     }
@@ -170,8 +171,8 @@ static int put_scaling(struct gguf_keys *k, const struct model *m, double scale,
 }
 
 /*
- * llama.cpp knows linear and yarn by their keys, llama3 and longrope by tensors.  Type dynamic
- * changes nothing within the model's longest sequence, which the file has as its context.
+ * llama.cpp reads linear and yarn from keys, llama3 and longrope from tensors.  Type dynamic
+ * has no effect up to the model's longest sequence, which is the file's context length.
  */
 static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
 {
@@ -184,8 +185,8 @@ static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
     if (m->local_theta > 0)
         put_real(k, m, "rope.freq_base_swa", m->local_theta);
     model_rope_frequencies(m, MODEL_ROPE, m->max_seq, turns, &scale);
-    /* Tensors of their own, where llama.cpp finds them: for longrope the short and the long
-       factors, for llama3 the one list. */
+    /* Adds the tensors that llama.cpp looks for: for longrope the short and the long factors,
+       for llama3 one list. */
     const struct model_rope *r = &m->rope;
     int lists = r->type == MODEL_ROPE_LONG ? ROPE_LISTS : r->type == MODEL_ROPE_LLAMA3;
     for (int l = 0; l < lists; l++) {
@@ -205,7 +206,7 @@ static int put_keys(struct gguf_keys *k, struct job *j, struct err *err)
     const int file_type = j->type == GGUF_F32    ? 0
                           : j->type == GGUF_F16  ? 1
                           : j->type == GGUF_Q8_0 ? 7
-                                                 : 32; /* llama.cpp's numbers */
+                                                 : 32; /* llama.cpp's numbering */
     const int windowed = m->family->gguf_window == 2;
     int64_t longest =
         windowed || m->rope.type == MODEL_ROPE_LONG ? m->rope.longest : m->max_seq;
@@ -250,7 +251,7 @@ static const char *text_of(const void *arg, const char *name, int64_t *bytes)
     return x->config;
 }
 
-/* Uses the bytes that were read and checked: by now others may have the names. */
+/* Uses the bytes that were read and checked: the files may have been replaced. */
 static int gguf_put_tokens(struct gguf_keys *k, struct job *j, struct err *err)
 {
     const char *from = j->w.is_ckpt ? j->w.ckpt.dir : j->w.hf.dir;
@@ -278,9 +279,9 @@ static int gguf_add_tensor(struct job *j, int number, struct err *err)
     g->dims = t->dims;
     for (int d = 0; d < t->dims; d++)
         g->shape[d] = t->shape[t->transposed ? 1 - d : d];
-    /* ggml's operators take vectors, and a table of positions, as f32 alone. */
+    /* ggml's operators support vectors, and a table of positions, only in f32. */
     g->type = t->dims < 2 || module->role == MODEL_POSITIONS ? GGUF_F32 : j->type;
-    /* The number that the name has in place of "%" in the pattern. */
+    /* The number in the name at the place of "%" in the pattern. */
     const char *pattern = module->name, *gguf = module->gguf;
     size_t before = strcspn(pattern, "%"), own = strcspn(gguf, "%"), space = sizeof g->name;
     int digits = pattern[before] ? (int)strspn(t->name + before, "0123456789") : 0;
@@ -320,16 +321,17 @@ static int list_tensors(struct job *j, struct err *err)
 
 /* --- data --- */
 
-/* Whether it is of queries or keys whose rotary pairs are to lie together. */
+/* Whether it is a matrix of queries or keys whose rows must be reordered to adjacent pairs. */
 static int is_turned(const struct model *m, const struct model_tensor *t)
 {
     const struct model_module *mod = &m->family->modules[t->module];
 
     return m->family->gguf_pairs && mod->role == MODEL_QKV &&
-           (mod->out == SIZE_HEADS || mod[-1].out == SIZE_HEADS); /* keys follow the queries */
+           /* Keys come after the queries */
+           (mod->out == SIZE_HEADS || mod[-1].out == SIZE_HEADS);
 }
 
-/* Rows [first, first + rows) of the file's tensor; of a vector an element is a row. */
+/* Reads rows [first, first + rows) of the file's tensor; each element of a vector is a row. */
 static int gguf_read_rows(struct job *j, int i, int64_t first, int64_t rows, float *out,
                           struct err *err)
 {
@@ -353,7 +355,8 @@ static int gguf_read_rows(struct job *j, int i, int64_t first, int64_t rows, flo
     } else {
         rc = read_elements(j, j->from[i], first * cols, rows * cols, out, err);
         for (int64_t r = 0; t->kind == MODEL_VECTOR && !t->bias && r < rows; r++)
-            out[r] += (float)j->m->family->norm_plus; /* llama.cpp adds nothing to a norm's */
+            /* llama.cpp does not add to a norm's weights */
+            out[r] += (float)j->m->family->norm_plus;
     }
     mem_free(part);
     return rc;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes a tokenizer into a GGUF file as llama.cpp reads it: the tokens with their kinds, the
- * merges or what stands for them, the name of the way in which words are cut, and the chat
- * template.
+ * Writes a tokenizer into a GGUF file in llama.cpp's form: the tokens with their kinds, the
+ * merges or scores, the name of the pre-tokenizer, and the chat template.
  */
 #include "shard/shard_gguf_tokens.h"
 
@@ -14,7 +13,7 @@
 #include "value/value_tree.h"
 #include "token/token.h"
 
-/* llama.cpp's name of the cut; "llama" tokens are SentencePiece's, with scores. */
+/* llama.cpp's name of the pre-tokenizer; "llama" tokens are SentencePiece's, with scores. */
 static const struct cut {
     const char *model, *pre;
 } cuts[] = {[TOKENIZER_GPT2] = {"gpt2", "gpt-2"},
@@ -23,12 +22,12 @@ static const struct cut {
             [TOKENIZER_SMOLLM] = {"gpt2", "smollm"},
             [TOKENIZER_SENTENCEPIECE] = {"llama", "default"}};
 
-/* llama.cpp's numbers. */
+/* llama.cpp's numbering. */
 static const int32_t kinds[] = {
     [TOKENIZER_NORMAL] = 1, [TOKENIZER_UNKNOWN] = 2, [TOKENIZER_CONTROL] = 3,
     [TOKENIZER_USER] = 4,   [TOKENIZER_UNUSED] = 5,  [TOKENIZER_BYTE] = 6};
 
-/* Numbers without a token get names that no text spells. */
+/* Unused numbers get names that no text contains. */
 static void put_pieces(struct gguf_keys *k, const struct tokenizer *t, int64_t vocab)
 {
     gguf_put_list(k, "tokenizer.ggml.tokens", GGUF_TEXT, vocab);
@@ -44,12 +43,13 @@ static void put_pieces(struct gguf_keys *k, const struct tokenizer *t, int64_t v
     }
     gguf_put_list(k, "tokenizer.ggml.token_type", GGUF_I32, vocab);
     for (int32_t i = 0; i < vocab; i++) {
-        int ends = i == tokenizer_begin(t) || i == tokenizer_end(t); /* GPT-2's is no other */
+        /* Control tokens even if the folder does not mark them as special */
+        int ends = i == tokenizer_begin(t) || i == tokenizer_end(t);
         gguf_item(k, &kinds[ends ? TOKENIZER_CONTROL : tokenizer_kind(t, i)], sizeof *kinds);
     }
 }
 
-/* Both tokens of a merge, and its rank; for mem_free. */
+/* The text of a merge's two tokens, and its rank; mem_free. */
 static char *merge_text(const struct tokenizer *t, int32_t merge, const char *between,
                         size_t *bytes, int32_t *rank)
 {
@@ -81,9 +81,9 @@ static void put_merges(struct gguf_keys *k, const struct tokenizer *t)
 }
 
 /*
- * llama.cpp joins the pair whose token has the highest score, the leftmost of equals.  The
- * token of a merge of a lower rank has a higher one, as in SentencePiece's own models of pairs;
- * characters are below all others.
+ * llama.cpp joins the pair whose token has the highest score, the leftmost among equals.  So
+ * tokens of merges of lower rank get higher scores, as in SentencePiece's own BPE models;
+ * characters get the lowest scores.
  */
 static void put_scores(struct gguf_keys *k, const struct tokenizer *t, int64_t vocab)
 {
@@ -92,7 +92,7 @@ static void put_scores(struct gguf_keys *k, const struct tokenizer *t, int64_t v
 
     for (int32_t i = 0; i < vocab; i++)
         score[i] = tokenizer_kind(t, i) == TOKENIZER_NORMAL ? -(float)merges : 0;
-    for (int32_t i = merges - 1; i >= 0; i--) { /* the first merge counts */
+    for (int32_t i = merges - 1; i >= 0; i--) { /* the first of equal merges counts */
         size_t used = 0;
         int32_t rank;
         char *text = merge_text(t, i, "", &used, &rank);
@@ -106,7 +106,7 @@ static void put_scores(struct gguf_keys *k, const struct tokenizer *t, int64_t v
     mem_free(score);
 }
 
-/* --- what the folder's other files say --- */
+/* --- other files of the folder --- */
 
 static void gguf_tokens_put_id(struct gguf_keys *k, const char *key, int32_t id)
 {
@@ -122,7 +122,7 @@ static int has_id(const int32_t *ids, int count, int32_t id)
     return 0;
 }
 
-/* A token of tokenizer_config.json: its text, or an object with it. */
+/* A token named in tokenizer_config.json, as a text or as an object with a text. */
 static int32_t gguf_tokens_named_token(const struct tokenizer *t,
                                        const struct tree_node *config, const char *key)
 {
@@ -150,7 +150,7 @@ static void put_special(struct gguf_keys *k, const struct tokenizer *t,
     gguf_put_bool(k, "tokenizer.ggml.add_eos_token", end >= 0 && has_id(suffix, after, end));
 }
 
-/* tokenizer_config.json; the root is NULL where there is none. */
+/* Reads tokenizer_config.json; the root is NULL if it is absent. */
 static int gguf_tokens_read_config(const struct gguf_source *from, struct tree *config,
                                    struct err *err)
 {

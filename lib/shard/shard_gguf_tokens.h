@@ -5,7 +5,7 @@
 #include "ckpt/ckpt_gguf.h"
 #include "token/token.h"
 
-/* The files of a folder, which have been read. */
+/* The files of a folder, already read. */
 struct gguf_source {
     const char *dir;
     tokenizer_text *text;
@@ -13,8 +13,9 @@ struct gguf_source {
 };
 
 /*
- * The keys of a folder's tokenizer, for a model of `vocab` tokens.  *none: the folder has none,
- * and the keys say so.  ERR_INPUT where llama.cpp has no such tokenizer.
+ * Writes the keys of a folder's tokenizer, for a model of `vocab` tokens.  *none: the folder
+ * has no tokenizer, and the keys say so.  ERR_INPUT if llama.cpp does not support the
+ * tokenizer.
  */
 int gguf_tokens_put(struct gguf_keys *k, const struct gguf_source *from, int64_t vocab,
                     int *none, struct err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes a Hugging Face folder with a model's first values. */
+/* Writes a Hugging Face folder with a model's initial values. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "ckpt/ckpt_hf.h"
 #include "shard/shard_parts.h"
 
-/* Elements made at a time; bytes in flight. */
+/* elements made at a time; bytes in flight */
 enum { CHUNK = 1 << 13, BUFFER = 16 << 20 };
 
 struct init {
@@ -17,7 +17,7 @@ struct init {
     enum dtype type;
 };
 
-/* The tensors of the file, one after the other; *text is freed with mem_free. */
+/* Builds the header of the file's tensors; *text is freed with mem_free. */
 static int put_header(void *arg, int file, char **text, int64_t *bytes, struct err *err)
 {
     const struct init *in = arg;

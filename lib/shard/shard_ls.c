@@ -69,7 +69,7 @@ static void ls_table(const struct weights *w, FILE *out)
     for (int i = 0; i < w->count; i++)
         if ((int)strlen(w->item[i].name) > width)
             width = (int)strlen(w->item[i].name);
-    int several = w->hf.files > 1; /* then each line has its file */
+    int several = w->hf.files > 1; /* then each line names its file */
     fprintf(out, "%-*s  %-16s  %12s%s\n", width, "name", "type, shape", "size",
             several ? "  file" : "");
     for (int i = 0; i < w->count; i++) {

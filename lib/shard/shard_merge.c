@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes a checkpoint as a folder: the one that was split, byte for byte; or of a run what
- * transformers loads, or PEFT where adapters train.  Which tensor goes into which weights
- * file and where: as the headers have it that were kept, or under headers of our own.  How the
- * bytes get there is shard_merge_move.c's.
+ * Writes a checkpoint as a folder: the folder that was split, byte for byte; or from a run's
+ * checkpoint a folder for transformers, or for PEFT if adapters train.  Assigns tensors to
+ * files and offsets, from the kept headers or for new headers.  Leaves moving the bytes to
+ * shard_merge_move.c.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -24,7 +24,7 @@
 static int by_tensor(const void *a, const void *b)
 {
     const struct merge_tensor *x = a, *y = b;
-    unsigned kx = (unsigned)x->tensor, ky = (unsigned)y->tensor; /* -1 last */
+    unsigned kx = (unsigned)x->tensor, ky = (unsigned)y->tensor; /* -1 sorts last */
 
     if (kx != ky)
         return kx < ky ? -1 : 1;
@@ -47,9 +47,9 @@ static void merge_plan_release(struct merge_plan *p)
     p->files = p->rests = p->tensors = 0;
 }
 
-/* --- as it was --- */
+/* --- restoring the original files --- */
 
-/* Finds the file's buffers that were kept, checked; *rest -1: there were none. */
+/* Finds and checks the kept buffers of the file; *rest -1: there are none. */
 static int find_rest(struct merge_plan *p, const char *name, int *rest, struct err *err)
 {
     const struct ckpt_source *s = p->c->source.item, *end = s + p->c->source.count;
@@ -67,7 +67,7 @@ static int find_rest(struct merge_plan *p, const char *name, int *rest, struct e
     return 0;
 }
 
-/* Adds the tensors that the kept header lists, where it lists them. */
+/* Adds the tensors that the kept header lists, at their offsets. */
 static int add_listed(struct merge_plan *p, const struct st *st, int rest, struct err *err)
 {
     int64_t at = 0;
@@ -139,7 +139,7 @@ static int restore_file(struct merge_plan *p, const struct ckpt_source *s, size_
     return rc;
 }
 
-/* The files that were split: with the headers kept in source/, checked. */
+/* Plans the original files from the headers kept in source/, which are checked. */
 static int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *limits,
                               struct err *err)
 {
@@ -157,11 +157,11 @@ static int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *li
     return 0;
 }
 
-/* --- anew --- */
+/* --- new files --- */
 
 /*
- * A larger tensor has a file of its own, while the file begun before it continues after it.
- * Files have numbers in the order in which they are full.
+ * Assigns tensors to files.  A tensor larger than max_shard gets a file of its own; the file
+ * begun before it continues after it.  Files are numbered in the order in which they fill up.
  */
 static void deal_out(struct merge_plan *p, int64_t max_shard)
 {
@@ -202,9 +202,9 @@ static int by_file(const void *a, const void *b)
 }
 
 /*
- * New files: the model's tensors, or its adapters alone.  max_shard (0: any size)
- * cuts as transformers does: in the order of the tensors, a file gets no tensor that would take
- * its data above that, and a larger tensor has a file of its own.
+ * Plans new files with the model's tensors, or only its adapters.  max_shard (0: no limit)
+ * splits like transformers: in the order of the tensors, a tensor that would exceed it goes to
+ * the next file, and a larger tensor gets a file of its own.
  */
 static int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard,
                            struct err *err)
@@ -295,9 +295,9 @@ static char *merge_plan_index(const struct merge_plan *p)
     return text;
 }
 
-/* --- all of it --- */
+/* --- the whole folder --- */
 
-/* Writes the files beside new weights. */
+/* Writes the other files next to new weights. */
 static int put_beside(const struct merge_plan *p, int adapters, const struct io_out *to,
                       struct err *err)
 {
@@ -305,7 +305,8 @@ static int put_beside(const struct merge_plan *p, int adapters, const struct io_
     enum dtype said = DTYPE_F32;
 
     if (adapters) {
-        /* The settings of adapters name what they adapt, where the checkpoint knows it. */
+        /* The settings of adapters name the model that they adapt, if the checkpoint has its
+           name. */
         struct ckpt *c = p->c;
         char *path = NULL, *base = NULL;
         int64_t bytes = 0;
@@ -329,7 +330,7 @@ static int put_beside(const struct merge_plan *p, int adapters, const struct io_
         said == p->want ? mem_dup(m->config) : hf_config_as(m->config, p->want), err);
 }
 
-/* Everything of the folder but its name; the weights, which take long, last. */
+/* Fills the folder, without renaming it; the weights take longest and come last. */
 static int merge_fill_folder(struct merge_plan *p, const struct shard_merging *what,
                              const struct io_out *to, struct err *err)
 {
@@ -341,7 +342,7 @@ static int merge_fill_folder(struct merge_plan *p, const struct shard_merging *w
 
     for (int i = 0; i < c->source.count; i++)
         headers |= c->source.item[i].keep == CKPT_KEEP_HEADER;
-    /* Without them the files of weights that were split cannot be had as they were. */
+    /* Without headers the original weights files cannot be restored. */
     int rewrite = !headers || what->max_shard || p->want != p->is;
     int rc = rewrite ? merge_plan_make(p, adapters, what->max_shard, err)
                      : merge_plan_restore(p, limits, err);
@@ -349,7 +350,7 @@ static int merge_fill_folder(struct merge_plan *p, const struct shard_merging *w
     for (int i = 0; rc == 0 && i < c->source.count; i++) {
         const struct ckpt_source *s = &c->source.item[i];
         int other = s->keep == CKPT_KEEP_FILE && !carry_is_inner(s->name);
-        /* New weights make another index and config. */
+        /* New weights need another index and config. */
         if (other &&
             (!rewrite || (strcmp(s->name, HF_INDEX_NAME) && strcmp(s->name, "config.json"))))
             rc = ckpt_take_source(c, s, to, to->temp, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Moves the params into the weights files of a merge_plan.  The stream is the blocks of the
- * tensors that are wanted, in the checkpoint's order, and then what source/rest has: a block
- * lies inside one tensor, so each is one piece, and is written as it is or converted once for
- * each tensor that is it (a tied head is a second one).
+ * Moves the params into the weights files of a merge_plan.  The stream consists of the blocks
+ * of the planned tensors, in the checkpoint's order, and then of the buffers in source/rest.  A
+ * block lies inside one tensor, so it is one piece, written (unchanged or converted) once for
+ * each file tensor that it belongs to; a tied head is a second one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "shard/shard_moves.h"
 #include "shard/shard_merge_plan.h"
 
-/* --- adapters, added into the matrix beside which they were trained; whole matrices --- */
+/* --- adapters, added to the matrices that they adapt; dense forms of sparse matrices --- */
 
 void merge_reader_release(struct merge_reader *r)
 {
@@ -24,7 +24,7 @@ void merge_reader_release(struct merge_reader *r)
     *r = (struct merge_reader){.p = r->p};
 }
 
-/* Whether its elements are not the checkpoint's own: a sparse matrix, or one with adapters. */
+/* Whether the tensor's elements are computed: a sparse matrix, or one with adapters. */
 static int merge_makes(const struct merge_plan *p, const struct model_tensor *t)
 {
     return t->block || (p->fuse && model_adapter(&p->c->model, t, MODEL_LORA_A));
@@ -50,7 +50,7 @@ static int load_adapter(const struct merge_plan *p, const struct model_tensor *t
     return rc;
 }
 
-/* A sparse matrix: of places that are not active 0. */
+/* Expands a sparse matrix: inactive elements are 0. */
 static int load_whole(struct merge_reader *f, const struct model_tensor *t, struct err *err)
 {
     const struct model_tensor *mask = model_mask_of(&f->p->c->model, t);
@@ -68,13 +68,13 @@ static int load_whole(struct merge_reader *f, const struct model_tensor *t, stru
     return rc;
 }
 
-/* A value to which nothing is added stays as it is, bit for bit: -0 + 0 would be 0. */
+/* Keeps a value bit for bit if nothing is added: -0 + 0 would be 0. */
 static double plus(double w, double x)
 {
     return x != 0 ? w + x : w;
 }
 
-/* Part of one row of the matrix as stored: columns [col, col + n). */
+/* Adds to part of one row of the matrix as stored: columns [col, col + n). */
 static void merge_move_add_row(const struct merge_reader *f, int64_t row, int64_t col,
                                int64_t n, double *w)
 {
@@ -82,7 +82,7 @@ static void merge_move_add_row(const struct merge_reader *f, int64_t row, int64_
     int64_t rank = lora->rank, in = f->t->shape[f->t->transposed ? 0 : 1];
     double scale = lora->alpha / (double)rank;
 
-    if (f->t->transposed) { /* the row is an input, the columns are outputs */
+    if (f->t->transposed) { /* the row is an input, columns are outputs */
         for (int64_t j = 0; j < n; j++) {
             double sum = 0;
             for (int64_t k = 0; k < rank; k++)
@@ -98,7 +98,7 @@ static void merge_move_add_row(const struct merge_reader *f, int64_t row, int64_
     }
 }
 
-/* W + (alpha / rank) B A is computed in double precision, and rounded once. */
+/* Computes W + (alpha / rank) B A in double precision and rounds once. */
 int merge_read(struct merge_reader *f, int64_t tensor, int64_t first, int64_t count, void *out,
                struct err *err)
 {
@@ -142,13 +142,14 @@ static int merge_move_make_elements(void *arg, int64_t tensor, int64_t first, in
 
 /* --- pieces --- */
 
-/* A block of a tensor to `to` ... `end`; of a sparse matrix the first one stands for all. */
+/* Adds a block of tensors `to` ... `end`; for a sparse matrix the first block represents
+   all. */
 static void add_block(struct moves *m, const struct merge_plan *p, int64_t block,
                       const struct merge_tensor *to, const struct merge_tensor *end)
 {
     const struct ckpt_block *b = &p->c->block[block];
     const struct model_tensor *t = &p->c->model.tensor[b->tensor];
-    /* A computed value is rounded once, to the type that is wanted. */
+    /* Computed values are rounded once, directly to the requested type. */
     int64_t first = b->lo - t->offset, at = m->at;
     int makes = merge_makes(p, t);
 

@@ -5,16 +5,16 @@
 #include "ckpt/ckpt_write.h"
 #include "shard/shard.h"
 
-/* Plans the weights files that merge will write, before any byte is written. */
+/* Plans the weights files for merge before any byte is written. */
 
-/* A tensor of a file: the model's, or a buffer whose bytes source/rest has. */
+/* A tensor of a new file: one of the model's, or a buffer from source/rest. */
 struct merge_tensor {
-    int tensor;     /* the model's; -1: a buffer */
-    int file;       /* that gets it, */
-    int64_t offset; /* at this offset, */
-    int64_t bytes;  /* so many bytes */
-    int rest;       /* of a buffer: the file of source/rest that has it, */
-    int64_t at;     /* at this offset */
+    int tensor;     /* index in the model; -1: a buffer */
+    int file;       /* destination file, */
+    int64_t offset; /* offset */
+    int64_t bytes;  /* and size */
+    int rest;       /* for a buffer: the file of source/rest, */
+    int64_t at;     /* and the offset in it */
 };
 
 struct merge_file {
@@ -29,35 +29,39 @@ struct merge_rest {
 
 struct merge_plan {
     struct ckpt *c;      /* borrowed, open */
-    int params;          /* the state */
+    int params;          /* number of the state "params" */
     enum dtype is, want; /* the params' type, and the files' */
-    int fuse;            /* add adapters into their matrices */
+    int fuse;            /* add adapters to their matrices */
     int files, tensors, rests;
     struct merge_file *file;
-    struct merge_tensor *tensor; /* by the model's tensors, those of source/rest last */
+    /* Sorted by the model's tensors; buffers of source/rest last */
+    struct merge_tensor *tensor;
     struct merge_rest *rest;
 };
 
-/* Plans the tensors to merge, and their types; no files yet. */
+/* Plans the tensors to merge and their types, without files. */
 int merge_plan_init(struct merge_plan *p, struct ckpt *c, const struct shard_merging *what,
                     struct err *err);
 struct merge_place {
     const char *tensor, *file;
 };
-/* The text of model.safetensors.index.json, for mem_free; as transformers writes it; sorts. */
+/* Builds the text of model.safetensors.index.json like transformers; sorts `place`;
+   mem_free. */
 char *merge_index(struct merge_place *place, int count, int64_t total);
-/* Writes the files into dir->temp, synced; once, for it takes their heads. */
+/* Writes the files into dir->temp, synced.  Call it once: it frees their headers. */
 int merge_move(const struct merge_plan *p, const struct io_out *dir,
                const struct shard_options *options, struct err *err);
 
-/* Reads weights as they are merged: adapters added to their matrices, sparse ones whole. */
+/* Reads weights for merging: adapters are added to their matrices, sparse matrices become
+   dense. */
 struct merge_reader {
-    const struct merge_plan *p;   /* borrowed; all else is 0 */
-    const struct model_tensor *t; /* whose adapters or whole matrix are here; NULL: none */
-    double *a, *b;                /* owned; (rank, in), (out, rank) */
-    float *whole;                 /* owned */
+    const struct merge_plan *p; /* borrowed; set all other fields to 0 */
+    /* The tensor whose adapters or dense matrix are loaded; NULL: none */
+    const struct model_tensor *t;
+    double *a, *b; /* owned; (rank, in), (out, rank) */
+    float *whole;  /* owned */
 };
-/* Elements [first, first + count) of the model's tensor of that number, in p->want. */
+/* Reads elements [first, first + count) of the model's tensor of that index, in p->want. */
 int merge_read(struct merge_reader *r, int64_t tensor, int64_t first, int64_t count, void *out,
                struct err *err);
 void merge_reader_release(struct merge_reader *r);

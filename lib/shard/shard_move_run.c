@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Carries out a plan of moves.  Threads take its units in order: a piece of `from` that has a
- * checksum, or as much of one without as a single piece of `to` wants.
+ * Executes a plan of moves.  Threads take its units in order.  A unit is a piece of `from` that
+ * has a checksum, or the part of a piece without checksum that goes to a single piece of `to`.
  *
  *     from   |    a     |    b     |  c, no checksum  |
  *     to     |  A  |    B    |     |   C    |    D    |
  *     units  |    0     |    1     |   2    |    3    |
  *
- * A unit passes from its file to those of `to` by slices, which stay in the cache while they
- * are summed and written.  Its own checksum is known when all of it is written: if it is wrong,
- * the next path writes the same bytes again, and if none is left the new files are abandoned.
- * A piece of `to` in one unit is summed on the way; one of several, as B, is read back by the
- * thread that completes it, while it is in memory.
+ * A unit is copied in slices, which stay in the cache while they are hashed and written.  Its
+ * checksum is known when all of it is written: if it is wrong, the unit is copied again from
+ * the next path; after the last path the new files are abandoned.  A piece of `to` inside one
+ * unit is hashed while it is copied; a piece in several units, as B, is read back by the thread
+ * that completes it, while it is in memory.
  */
 #include "shard/shard_moves.h"
 
@@ -28,21 +28,22 @@
 #include "ckpt/ckpt_write.h"
 
 enum {
-    KEPT_PATHS = 100, /* open on either side: both fit below the usual limit of 1024 */
+    KEPT_PATHS = 100, /* open files on each side: both fit below the usual limit of 1024 */
     SLICE_BYTES = 256 << 10,
-    SLICE_LEAST = 4 << 10, /* a multiple of every element, as is SLICE_UNIT */
+    SLICE_LEAST = 4 << 10, /* a multiple of every element size and of SLICE_UNIT */
     SLICE_UNIT = 64,
-    SLICES = 5, /* of a thread: one is read, and converted from 2 bytes to at most 8 */
+    /* Slices of a thread's buffer: one is read, and converted from 2 bytes to at most 8 */
+    SLICES = 5,
     UNIT_BYTES = 32 << 20,
     SMALL_STACK = 256 << 10
 };
 
 /* --- paths --- */
 
-/* All paths of a side; the first few stay open. */
+/* All paths of a side; the first ones stay open. */
 struct paths {
     const struct moves_files *files;
-    const struct io_out *into; /* written in it; NULL: read */
+    const struct io_out *into; /* folder for writing; NULL: reading */
     int fd[KEPT_PATHS];        /* -1: not open */
 };
 
@@ -81,7 +82,7 @@ static int take_fd(const struct paths *p, int file, int path, int *fd, struct er
     return 0;
 }
 
-/* rc: the result so far.  Closing a file that was written may fail. */
+/* rc: the result so far.  Closing a written file may fail. */
 static int give_fd(const struct paths *p, int file, int path, int fd, int rc, struct err *err)
 {
     int64_t n = p->files->file[file].first + path;
@@ -97,9 +98,9 @@ static int give_fd(const struct paths *p, int file, int path, int fd, int rc, st
 /* --- units --- */
 
 struct unit {
-    int64_t from, skip; /* the piece, and its bytes before this unit */
-    int64_t at, bytes;  /* of the stream */
-    int64_t to;         /* the first piece of `to` that ends after `at` */
+    int64_t from, skip; /* the piece, and the bytes of it before this unit */
+    int64_t at, bytes;  /* range in the stream */
+    int64_t to;         /* first piece of `to` that ends after `at` */
 };
 
 struct work {
@@ -107,16 +108,17 @@ struct work {
     int holes, jobs;
     struct paths from, to;
     struct unit *unit;
-    int64_t units, slice; /* slice: bytes */
-    int64_t damaged;      /* the unit of what->damage */
-    pthread_mutex_t call; /* of make and lost, `damaged`, what->healed and what->damage */
-    pthread_mutex_t lock; /* of progress and all below */
-    int64_t *left;        /* [tos] bytes that are not written */
-    int64_t next, count;  /* of calls of `run` */
+    int64_t units, slice; /* slice: bytes per slice */
+    int64_t damaged;      /* the unit that the plan's `damage` is about */
+    /* Guards calls of make and lost, `damaged`, and the plan's repaired and damage */
+    pthread_mutex_t call;
+    pthread_mutex_t lock; /* guards progress and all fields below */
+    int64_t *left;        /* [tos] bytes not yet written */
+    int64_t next, count;  /* next and total number of calls of `run` */
     int (*run)(struct work *w, int64_t i, char *buffer, struct err *err);
-    int64_t moved, all; /* bytes read and written */
+    int64_t moved, all; /* bytes read and written, and their total */
     int failed;
-    struct err *err; /* of the first failure */
+    struct err *err; /* error of the first failure */
 };
 
 static int64_t move_run_least(int64_t a, int64_t b)
@@ -129,7 +131,7 @@ static int64_t to_end(const struct move_to *t)
     return t->at + t->bytes;
 }
 
-/* Where the pieces of `to` that are next at `at` begin or end. */
+/* The next position at or after `at` at which a piece of `to` begins or ends. */
 static int64_t next_cut(const struct moves *m, int64_t to, int64_t at)
 {
     if (to == m->tos)
@@ -163,16 +165,16 @@ static void list_units(struct work *w)
     w->all += at;
 }
 
-/* --- one unit from one path --- */
+/* --- copying one unit from one path --- */
 
 struct pass {
     struct work *w;
     const struct unit *u;
     const struct move_from *f;
-    const char *name;    /* of the path; NULL: its elements are made */
-    int fd, hole, again; /* again: of another path, and some is written already */
+    const char *name;    /* the path; NULL: elements are made */
+    int fd, hole, again; /* again: from another path, after part of the unit was written */
     void *sum;
-    char *in, *out; /* a slice, and its elements converted */
+    char *in, *out; /* a slice, and its converted elements */
 };
 
 /* A path of a piece of `to`. */
@@ -182,7 +184,8 @@ struct target {
     void *sum;
 };
 
-/* Zeros that nobody has to read.  The place in the file that this moves is nobody's. */
+/* Whether these bytes are a hole, which need not be read.  Changes the file position, which is
+   not used. */
 static int is_hole(int fd, int64_t offset, int64_t bytes)
 {
     off_t data = lseek(fd, offset, SEEK_DATA);
@@ -207,7 +210,7 @@ static int read_slice(const struct pass *p, int64_t at, int64_t n, struct err *e
     return 0;
 }
 
-/* Bytes in the file of so many in the stream. */
+/* Bytes in the file for this many bytes of the stream. */
 static int64_t file_bytes(const struct move_to *t, int64_t bytes)
 {
     assert(bytes % dtype_bytes(t->type) == 0);
@@ -233,7 +236,8 @@ static int write_slice(const struct pass *p, const struct target *x, int64_t at,
     return 0;
 }
 
-/* Bytes [at, stop) of the stream to pieces [t, end) of `to`, all of which want all of them. */
+/* Writes bytes [at, stop) of the stream to pieces [t, end) of `to`, each of which contains them
+   all. */
 static int pass_part(const struct pass *p, int64_t at, int64_t stop, const struct move_to *t,
                      const struct move_to *end, struct err *err)
 {
@@ -267,7 +271,7 @@ static int pass_part(const struct pass *p, int64_t at, int64_t stop, const struc
                        file_bytes(t, stop - begin));
         rc = give_fd(paths, t->file, x[i].path, x[i].fd, rc, err);
     }
-    if (rc && !unread) /* the path that is read is not to blame */
+    if (rc && !unread) /* the error is not of the path that is read */
         err->scarce = 1;
     mem_free(x);
     return rc;
@@ -288,7 +292,7 @@ static int pass_unit(struct work *w, const struct unit *u, int path, int again, 
         if (take_fd(&w->from, f->file, path, &p.fd, err))
             return -1;
         p.hole = w->holes && is_hole(p.fd, offset, u->bytes);
-        if (!p.hole) /* else pages would be made of it all the same */
+        if (!p.hole) /* read-ahead would allocate pages for a hole */
             posix_fadvise(p.fd, offset, u->bytes, POSIX_FADV_WILLNEED);
     }
     p.sum = f->hash ? ckpt_hash_begin() : NULL;
@@ -311,7 +315,7 @@ static int pass_unit(struct work *w, const struct unit *u, int path, int again, 
                         f->offset + f->bytes, hash);
 }
 
-/* --- one unit --- */
+/* --- copying one unit --- */
 
 static int read_back(const struct work *w, const struct move_to *t, char *buffer,
                      struct err *err)
@@ -334,7 +338,7 @@ static int read_back(const struct work *w, const struct move_to *t, char *buffer
     return give_fd(&w->to, t->file, 0, fd, rc, err);
 }
 
-/* Counts the unit, and sums pieces of `to` that it was the last of several for. */
+/* Counts the unit; hashes pieces of `to` that it completes and that span several units. */
 static int finish_unit(struct work *w, const struct unit *u, char *buffer, struct err *err)
 {
     const struct moves *m = w->what;
@@ -367,15 +371,16 @@ static int move_unit(struct work *w, int64_t i, char *buffer, struct err *err)
 
     if (made)
         pthread_mutex_lock(&w->call);
-    /* Copies are read in turns: their disks share the work. */
+    /* Starts with different copies for different units, so that their disks share the load. */
     while (rc && k < paths) {
         rc = pass_unit(w, u, (int)((u->from + k) % paths), k > 0, buffer, err);
-        k = rc && err->scarce ? paths : k + 1; /* which says nothing of the path */
+        /* A scarce resource says nothing about the path */
+        k = rc && err->scarce ? paths : k + 1;
         damage = rc ? *err : damage;
     }
     if (!made)
         pthread_mutex_lock(&w->call);
-    /* The first unit's damage is reported, whichever thread was first. */
+    /* Reports the damage of the lowest unit, independent of the threads' timing. */
     if (rc == 0 && k > 1 && (m->repaired++ == 0 || i < w->damaged)) {
         w->damaged = i;
         m->damage = damage;
@@ -427,7 +432,7 @@ static void *run_next(void *arg)
     return NULL;
 }
 
-/* A thread that cannot be had is done without: the caller's own does all there is. */
+/* Threads that cannot be created are not needed: the caller's thread can do all the work. */
 static int run_all(struct work *w, int64_t count,
                    int (*run)(struct work *, int64_t, char *, struct err *))
 {
@@ -452,9 +457,8 @@ static int run_all(struct work *w, int64_t count,
 }
 
 /*
- * At least four threads: one waits for what it reads, one for what it flushes, and two are left
- * to sum and to copy, whatever the processors.  Past 16, threads wait for one disk and one
- * memory.
+ * At least four threads whatever the number of processors: one waits for reads, one for
+ * flushes, and two hash and copy.  More than 16 only wait for the disk and the memory.
  */
 static int share_buffer(struct work *w, struct err *err)
 {

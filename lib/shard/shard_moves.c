@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collects a plan of moves and creates its files; shard_move_run.c fills them. */
+/* Collects a plan of moves and creates its files.  Leaves filling them to shard_move_run.c. */
 #include "shard/shard_moves.h"
 
 #include <stdlib.h>
@@ -79,14 +79,14 @@ static int by_at(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* --- all of it --- */
+/* --- the whole plan --- */
 
 int moves_run(struct moves *m, const struct io_out *dir, struct err *err)
 {
     int holes = 0, rc = 0;
     struct stat st;
 
-    /* Where a file that is read has holes, new ones have them too: zeros are left out. */
+    /* If an input file has holes, zeros are left out in new files too. */
     for (int f = 0; !holes && f < m->in.files; f++)
         holes = stat(m->in.path[m->in.file[f].first], &st) == 0 &&
                 st.st_blocks * INT64_C(512) < st.st_size;

@@ -6,107 +6,113 @@
 #include "shard/shard.h"
 
 /*
- * Describes the one plan of moves that init, split, merge, reshard, repair and verify make:
- * files that are read, files that are new, and pieces of a STREAM of bytes between them.  The
- * pieces of the `from` side tile it, one after the other; those of the `to` side lie anywhere
- * in it, of two that overlap each in the same bytes (a tied head's second tensor):
+ * Describes a plan of moves, used by init, split, merge, reshard, repair and verify: input
+ * files, new files, and a STREAM of bytes between them.  The pieces of `from` tile the stream
+ * in order.  The pieces of `to` lie anywhere in it; two of them may cover the same bytes (a
+ * tied head's second tensor):
  *
  *     from   |    0     |    1     |  2  |   3   |
  *     to     |  0  |    1    |     2     |   3   |
  *
- * Each piece of `from` is read once, whether a byte of it is wanted or not, and checked; each
- * piece of `to` is written to every path of its file.  A checkpoint's stream is its states one
- * after the other, each unit by unit, as the blocks of an open one are sorted.
+ * Each piece of `from` is read once, even if unused, and checked; each piece of `to` is written
+ * to every path of its file.  A checkpoint's stream is its states one after the other, each
+ * unit by unit, in the order of struct ckpt's blocks.
  */
 
 /* A file and its copies: paths to the same bytes. */
 struct move_file {
     int64_t
-        first; /* its paths in moves_files: reading takes the next where one is damaged or */
-    int paths; /* absent; writing writes all */
-    int64_t bytes; /* of each */
+        /* Index of its first path in moves_files; reading uses the next path if one is */
+        first;
+    int paths;     /* damaged or absent, writing writes all */
+    int64_t bytes; /* size of each path's file */
 };
 
 struct moves_files {
     int files;
     struct move_file *file;
-    char **path; /* of all files, one file after the other; owned */
+    char **path; /* owned; the paths of all files, file by file */
     int64_t paths;
     size_t file_space, path_space;
 };
 
 struct move_from {
-    int64_t bytes;    /* of the stream */
-    int file;         /* -1: `make` makes it */
-    int64_t offset;   /* in the file */
-    const char *hash; /* XXH3 as ckpt_hash prints it, borrowed; NULL: not known */
-    int64_t id;       /* the block of `ckpt`, or the argument of `make` */
-    int64_t first;    /* of a piece that is made: its first element, */
+    int64_t bytes;    /* size in the stream */
+    int file;         /* -1: made by `make` */
+    int64_t offset;   /* offset in the file */
+    const char *hash; /* XXH3 as ckpt_hash prints it, borrowed; NULL: unknown */
+    int64_t id;       /* number of a block of `ckpt`, or argument of `make` */
+    int64_t first;    /* for `make`: the first element, */
     int width;        /* and bytes of an element */
 };
 
 struct move_to {
-    int64_t at, bytes; /* of the stream: bytes / dtype_bytes(type) elements, none of which lies
-                          over the end of a piece of `from` */
+    /* Range in the stream: bytes / dtype_bytes(type) elements, none of which crosses the end of
+       a piece of `from` */
+    int64_t at, bytes;
     int file;
-    int64_t offset;        /* in the file */
-    enum dtype type, want; /* converted where they are not equal */
-    char *hash; /* [33], borrowed, filled in: of the bytes in the file; NULL: not wanted */
+    int64_t offset;        /* offset in the file */
+    enum dtype type, want; /* converted from type to want if they differ */
+    /* [33], borrowed, output: checksum of the bytes in the file; NULL: not wanted */
+    char *hash;
 };
 
 struct moves {
     const struct shard_options *options; /* borrowed */
-    const atomic_int *stop;              /* borrowed; not 0: give up, ERR_SYS */
-    struct ckpt *ckpt;                   /* borrowed: whose blocks are read; NULL: none */
+    const atomic_int *stop;              /* borrowed; not 0: abort with ERR_SYS */
+    struct ckpt *ckpt;                   /* borrowed: source of blocks; NULL: none */
     /*
-     * Makes elements [first, first + count) of a piece; called by one thread at a time, in
-     * order for a part of a piece before another one.
+     * Makes elements [first, first + count) of a piece.  Called by one thread at a time; the
+     * calls for one part of a piece are in order and not mixed with other parts.
      */
     int (*make)(void *arg, int64_t id, int64_t first, int64_t count, void *out,
                 struct err *err);
     /*
-     * No path of the file has the piece whole; err is of the last.  0: the others continue
-     * (what depends on it is not to be used), -1: give up.  NULL: give up.
+     * Called if no path of the file has an intact piece; err is that of the last path.  Returns
+     * 0: continue with the others (the caller must not use results that depend on the piece);
+     * -1: abort.  NULL: abort.
      */
     int (*lost)(void *arg, int file, int64_t id, struct err *err);
-    void *arg; /* of both */
-    /* The first *bytes of a new file; *head is freed with mem_free. */
+    void *arg; /* argument of make and lost */
+    /* Returns the first *bytes bytes of a new file; *head is freed with mem_free. */
     int (*head)(void *heads, int file, char **head, int64_t *bytes, struct err *err);
     void *heads;
     struct moves_files in, out;
-    int64_t froms, tos, at; /* at: bytes of the stream so far */
+    int64_t froms, tos, at; /* at: bytes of the stream added so far */
     struct move_from *from; /* [froms] */
-    struct move_to *to;     /* [tos], by `at` when they are moved */
+    struct move_to *to;     /* [tos], sorted by `at` when moving */
     size_t from_space, to_space;
-    int64_t repaired;  /* by moves_run: pieces that a later path gave, */
-    struct err damage; /* and what was wrong with the path before, of the first */
+    int64_t repaired;  /* output of moves_run: pieces read from a later path, */
+    struct err damage; /* and the error of the first of them */
 };
 
-/* A file of one path, which it takes; its number. */
+/* Adds a file of one path, of which it takes ownership; returns its number. */
 int moves_add_file(struct moves_files *f, int64_t bytes, char *path);
-/* A rank's shard in dir and its copies, as one more file of those. */
+/* Adds a rank's shard in dir, and its copies, as one more file. */
 void moves_add_shard(struct moves_files *f, const char *dir, const struct groups *g, int copies,
                      int rank, int64_t bytes);
-/* Blocks of c are read: its files, by rank, before any other. */
+/* Sets the source of blocks to c; adds its files by rank.  Call it before adding other input
+   files. */
 void moves_add_ckpt(struct moves *m, struct ckpt *c);
 
-/* Pieces of the stream, one after the other: bytes of a file, a block, or what `make` gives. */
+/* Add pieces to the stream, one after the other: bytes of a file, a block, or elements from
+   `make`. */
 void moves_add_from(struct moves *m, struct move_from from);
 void moves_add_block(struct moves *m, int64_t block);
 void moves_add_made(struct moves *m, int64_t id, int64_t first, int64_t count, int width);
-/* Where bytes of the stream go. */
+/* Adds a destination of bytes of the stream. */
 void moves_add_to(struct moves *m, struct move_to to);
 
 /*
- * Creates the new files in dir (NULL: there are none), fills and syncs them.  Blocks read from
- * copies are counted in m->ckpt->healed.  ERR_INPUT where the pieces do not fit the buffer.
+ * Creates the new files in dir (NULL: there are none), fills and syncs them.  Counts blocks
+ * read from copies in m->ckpt->repaired.  ERR_INPUT if a piece does not fit the buffer.
  */
 int moves_run(struct moves *m, const struct io_out *dir, struct err *err);
 void moves_release(struct moves *m);
 
 /*
- * Its second part: those of `out` are there, of their size.  holes: they are new,
- * and read as zeros: zeros need not be written.
+ * The second half of moves_run: the files of `out` exist and have their size.  holes: they are
+ * new and read as zeros, so zeros need not be written.
  */
 int move_run(struct moves *m, const struct io_out *into, int holes, struct err *err);
 

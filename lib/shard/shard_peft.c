@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads and writes PEFT's folders of adapters (LoraConfig and save_pretrained of PEFT 0.21).
- * Some keys of adapter_config.json are read, some do not touch what the adapters add, and any
- * other switches something on unless it is null, false or empty.
+ * Some keys of adapter_config.json are read, some do not affect the adapters' result; any other
+ * key enables a feature unless it is null, false or empty.
  */
 #include "shard/shard_peft.h"
 
@@ -24,16 +24,16 @@ static const char *const harmless[] = {
     "base_model_name_or_path",
     "ensure_weight_tying",
     "exclude_modules",
-    "fan_in_fan_out", /* follows from how the matrix is stored */
+    "fan_in_fan_out", /* implied by the storage of the matrix */
     "inference_mode",
     "layers_pattern",
     "layers_to_transform",
-    "lora_dropout", /* as all dropout: not applied */
+    "lora_dropout", /* not applied, like all dropout */
     "megatron_core",
     "peft_version",
     "qalora_group_size",
     "revision",
-    "target_modules", /* follows from the tensors */
+    "target_modules", /* implied by the tensors */
     /* read below */
     "bias",
     "init_lora_weights",
@@ -75,7 +75,7 @@ static int peft_read_keys(const struct config *c, const struct model *m)
     static const char *const task[] = {"CAUSAL_LM", NULL}, *const init[] = {"gaussian", NULL};
     const struct tree_node *root = c->tree->root,
                            *weights = tree_get(root, "init_lora_weights");
-    double rank = 8, alpha = 8; /* LoraConfig's */
+    double rank = 8, alpha = 8; /* LoraConfig's defaults */
     int any;
 
     if (root->kind != TREE_MAP)
@@ -85,7 +85,7 @@ static int peft_read_keys(const struct config *c, const struct model *m)
     if (keys_word(c, "peft_type", type, &any) || keys_word(c, "bias", none, &any) ||
         (tree_get(root, "task_type") && keys_word(c, "task_type", task, &any)))
         return -1;
-    /* Others begin by changing the matrices that the adapters are added to. */
+    /* Other initializations change the matrices that the adapters are added to. */
     if (weights && !tree_is_bool(weights) && keys_word(c, "init_lora_weights", init, &any))
         return -1;
     if (peft_check_keys(c) || keys_num(c, "r", 0, &rank) ||
@@ -178,7 +178,7 @@ static void module_name(const struct model_tensor *t, int parts, char name[128])
     snprintf(name, 128, "%.*s", (int)(n - at), t->name + at);
 }
 
-/* Whether each matrix of a layer whose name ends so has an adapter. */
+/* Whether every matrix of a layer whose name ends in `word` has an adapter. */
 static int names_adapted_alone(const struct model *m, const char *word)
 {
     size_t w = strlen(word);
@@ -193,7 +193,7 @@ static int names_adapted_alone(const struct model *m, const char *word)
     return 1;
 }
 
-/* Each module once: PEFT adapts whatever ends in ".WORD". */
+/* Lists each module once: PEFT adapts all modules whose name ends in ".WORD". */
 static void put_targets(struct jout *j, const struct model *m)
 {
     char(*seen)[128] = mem_new((size_t)m->tensors, sizeof *seen);
@@ -229,7 +229,7 @@ char *peft_config(const struct model *m, const char *base)
     jout_bool(&j, "inference_mode", 1);
     jout_bool(&j, "init_lora_weights", 1);
     if (m->lora.alpha == floor(m->lora.alpha))
-        jout_int(&j, "lora_alpha", (int64_t)m->lora.alpha); /* PEFT's type for it */
+        jout_int(&j, "lora_alpha", (int64_t)m->lora.alpha); /* PEFT declares it as an integer */
     else
         jout_num(&j, "lora_alpha", m->lora.alpha);
     jout_num(&j, "lora_dropout", 0);

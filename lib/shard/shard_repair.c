@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes a checkpoint whole again, beside the damaged one: first all copies are examined, so
- * that all damage and losses are known; where nothing is lost, every file is written again,
- * from whichever copies are good.
+ * Repairs a checkpoint by writing a new one next to it.  First examines all copies, so that all
+ * damage and losses are known; if nothing is lost, writes every file from its intact copies.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,19 +20,20 @@ struct repair {
     FILE *out;
     const struct checkup *x;
     struct ckpt *c;
-    struct jout j; /* json's, into memory until all is done */
+    struct jout j; /* JSON output, in memory until the end */
     int lost;
 };
 
-/* Elements of one tensor of a state, one after the other in one shard. */
+/* Contiguous elements of one tensor of a state in one shard. */
 struct span {
     int file, tensor, state;
-    int64_t lo, hi; /* of the unit; empty: there is none */
+    int64_t lo, hi; /* elements of the unit; empty: no span */
 };
 
 /* --- reports --- */
 
-/* `name`, and of what; copy NULL: it is lost, or ("") written anew. */
+/* Reports part `name`. copy: the copy that it is rebuilt from; "": from the manifest; NULL: it
+   is lost. */
 static void report_part(struct repair *r, const char *name, const char *part,
                         const struct span *s, const char *copy)
 {
@@ -85,7 +85,7 @@ static void report_all_lost(struct repair *r)
             report_part(r, c->file[f].name, " header", NULL, NULL);
             r->lost++;
         }
-    /* Blocks without a good copy: neighbours in one tensor are one line. */
+    /* Blocks without an intact copy: adjacent ones of one tensor share a line. */
     int64_t *order = checkup_order(c);
     struct span s = {0};
     for (int64_t i = 0; i < c->blocks; i++) {
@@ -101,7 +101,7 @@ static void report_all_lost(struct repair *r)
     }
     report_lost(r, &s);
     mem_free(order);
-    /* Without copies manifest and config are good: they have been read. */
+    /* Without copies manifest and config are intact: they have been read. */
     for (int i = c->files + (c->copies ? 0 : CHECKUP_SOURCES); i < r->x->parts; i++)
         if (checkup_find(r->x, i, CHECKUP_GOOD) < 0) {
             char *name = checkup_name(r->x, i, 0);
@@ -111,9 +111,9 @@ static void report_all_lost(struct repair *r)
         }
 }
 
-/* --- what is written --- */
+/* --- writing --- */
 
-/* A shard's header: that of a good copy, or as it is made. */
+/* A shard's header: from an intact copy, or recreated. */
 static int take_header(void *arg, int file, char **out, int64_t *out_bytes, struct err *err)
 {
     const struct repair *r = arg;
@@ -131,12 +131,12 @@ static int take_header(void *arg, int file, char **out, int64_t *out_bytes, stru
     if (fd >= 0)
         close(fd);
     mem_free(path);
-    *out = head; /* on error, too, it is the caller's */
+    *out = head; /* the caller frees it, on error too */
     *out_bytes = c->file[file].header_bytes;
     return rc;
 }
 
-/* Every block to where it was, in every copy of its file. */
+/* Plans every block to its original place, in every copy of its file. */
 static int move_blocks(struct repair *r, const struct io_out *dir, struct err *err)
 {
     struct ckpt *c = r->c;
@@ -235,11 +235,12 @@ int shard_repair(const char *from, const struct shard_options *options, int json
     if (ckpt_open_any(&c, from, options->limits ? options->limits : &ckpt_limits_usual, 1, err))
         return -1;
     struct io_out dir = {.fd = -1};
-    /* The target is taken first: one that is refused is so before all is read. */
+    /* Creates the target first, so that an invalid target fails before all data is read. */
     int rc = err_any(shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||
                      checkup_run(&x, &c, 0, options, err));
-    /* A block that cannot be read and has no other copy may be good: it is not called lost. */
+    /* A block that cannot be read and has no other copy may be intact: it is not reported as
+       lost. */
     for (int64_t i = 0; rc == 0 && i < x.damages; i++) {
         if (!x.damage[i].refused)
             continue;

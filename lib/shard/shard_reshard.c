@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Converts a checkpoint of one plan to another: the shards are cut again, the run's entry, what
- * trains, config.json and source/ stay as they are.
+ * Converts a checkpoint from one plan to another.  The shards are cut differently; the run's
+ * entry, the set of trained tensors, config.json and source/ are kept.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static int check_plan(const struct ckpt *c, const struct model *plan, struct err
                    states_check_trains(c->dir, &c->model, plan, err));
 }
 
-/* Everything of the new checkpoint but its name. */
+/* Fills the new checkpoint's folder, without renaming it. */
 static int reshard_fill_folder(struct ckpt *c, const struct shard_request *what,
                                const struct io_out *dir, struct err *err)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Splits a folder of weights into a checkpoint.  In source/:
+ * Splits a folder of weights into a checkpoint.  source/ gets
  *
  *     headers/NAME   the first bytes of each weights file, up to its data, verbatim
- *     rest/NAME      the data of its tensors that are no parameters, one after the other
+ *     rest/NAME      the data of its tensors that are not parameters, one after the other
  *     files/NAME     every other file of the folder, verbatim
  *
- * so that merge needs to add nothing but the data, which the shards hold.  Where the weights
- * are converted, the first two would be of another type, and are not kept.  Where adapters
- * train, merge gives them alone: of the files those of the tokenizer and of generation.
+ * so that merge only has to add the data from the shards.  If the weights are converted, the
+ * first two would have another type and are not kept.  If adapters train, merge writes only
+ * these, so of the files only those for tokenizer and generation are kept.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,25 +33,24 @@
 /*
  * An optimizer's state in one .safetensors file, for programs that have no other format:
  *
- *     NAME/master, NAME/exp_avg, NAME/exp_avg_sq   floats of the shape of NAME, which trains
- *     step, tokens                                 I64, one number each: where the run stood
+ *     NAME/master, NAME/exp_avg, NAME/exp_avg_sq   floats, shaped like the trained tensor NAME
+ *     step, tokens                                 I64, one number each: the run's progress
  *
- * or in a checkpoint of another trainer (ckpt/ckpt_foreign.h), whose parameters, if it has
- * them, are the master.
+ * or in a checkpoint of another trainer (ckpt/ckpt_foreign.h), whose parameters, if present,
+ * become the master.
  */
 enum { OPTIM_STATES = 3 };
 
 struct optim {
-    struct st st;              /* path NULL: not open */
-    const struct model *model; /* borrowed */
-    const struct st_tensor *
-        *place; /* [tensors * OPTIM_STATES], owned; NULL: of what does not train */
+    struct st st;                   /* path NULL: not open */
+    const struct model *model;      /* borrowed */
+    const struct st_tensor **place; /* [tensors * OPTIM_STATES], owned; NULL: not trained */
     int64_t step, tokens;
 };
 
 static const char *const optim_states[OPTIM_STATES] = {"master", "exp_avg", "exp_avg_sq"};
 
-/* The model's tensor whose master copy a folder's weights of that name are, or NULL. */
+/* The model's tensor whose master copy is the folder's tensor of this name, or NULL. */
 static const struct model_tensor *find_master(const struct optim *o, const char *name)
 {
     const struct model_tensor *t = NULL;
@@ -61,7 +60,7 @@ static const struct model_tensor *find_master(const struct optim *o, const char 
                                                                                        : NULL;
 }
 
-/* The model's tensor and the state that "NAME/STATE" names, or NULL. */
+/* The model's tensor and the state named by "NAME/STATE", or NULL. */
 static const struct model_tensor *find_tensor(const struct optim *o, const char *name,
                                               int *state)
 {
@@ -100,7 +99,7 @@ static int split_read_number(const struct st *st, const char *name, int64_t *out
     return 0;
 }
 
-/* Each tensor of the file its place, and each place a tensor. */
+/* Assigns each tensor of the file to a place; every place must get a tensor. */
 static int match_tensors(struct optim *o, const struct ckpt_limits *limits, struct err *err)
 {
     const struct model *m = o->model;
@@ -147,8 +146,8 @@ static void optim_release(struct optim *o)
 }
 
 /*
- * The file, or folder, must have all states of all tensors that train, and no other keys but
- * states of tensors that do not.  The model must live as long.
+ * Opens the file or folder.  It must contain all states of all trained tensors, and no other
+ * keys except states of other tensors.  The model must outlive o.
  */
 static int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limits,
                       const struct model *m, struct err *err)
@@ -164,7 +163,7 @@ static int optim_open(struct optim *o, const char *path, const struct ckpt_limit
     return -1;
 }
 
-/* The file's tensor of that state; NULL: there is none. */
+/* The file's tensor of that state; NULL: absent. */
 static const struct st_tensor *optim_find(const struct optim *o, const struct model_tensor *t,
                                           int state)
 {
@@ -180,12 +179,12 @@ struct filling {
     const struct model *model;
     struct peft peft;
     struct optim optim;
-    float *first; /* [CHUNK]: values of adapters that are new */
+    float *first; /* [CHUNK]: initial values of adapters */
 };
 
 enum { CHUNK = 1 << 16, REST_BYTES = 1 << 20 };
 
-/* A piece that is made is of a tensor's state: tensor * (1 + OPTIM_STATES) + state. */
+/* The id of a made piece is tensor * (1 + OPTIM_STATES) + state. */
 static int split_make_elements(void *arg, int64_t id, int64_t first, int64_t count, void *out,
                                struct err *err)
 {
@@ -200,7 +199,7 @@ static int split_make_elements(void *arg, int64_t id, int64_t first, int64_t cou
     if (p->t)
         return st_read_as(&f->hf->file[p->file], p->t, first, count,
                           state ? DTYPE_F32 : f->hf->type, out, err);
-    /* Elements of an adapter: from its folder, or its first values. */
+    /* Makes elements of an adapter, from its folder or as initial values. */
     enum dtype type = f->hf->type;
     char *to = out;
     if (f->what->adapter)
@@ -213,7 +212,7 @@ static int split_make_elements(void *arg, int64_t id, int64_t first, int64_t cou
     return 0;
 }
 
-/* A tensor's state as the stream has it; of the file that lies behind the folder's, too. */
+/* Adds a tensor's state to the stream; number: input file, also the one after the folder's. */
 static void split_add_tensor(struct moves *m, const struct filling *f, int number, int state)
 {
     const struct model_tensor *t = &f->model->tensor[number];
@@ -227,7 +226,8 @@ static void split_add_tensor(struct moves *m, const struct filling *f, int numbe
     } else if (state > 0 && !f->optim.st.pieces) {
         const struct st_tensor *from = optim_find(&f->optim, t, state - 1);
         if (from->type == st_type_of(DTYPE_F32)) {
-            file = f->hf->file[0].pieces ? 0 : f->hf->files; /* pieces are made */
+            /* Pieces are made, so their file is not in the list */
+            file = f->hf->file[0].pieces ? 0 : f->hf->files;
             offset = f->optim.st.data + from->first;
         }
     }
@@ -251,7 +251,7 @@ static const struct st *split_read_file(const struct filling *f, int number)
                                  : &f->peft.st;
 }
 
-/* Path i of all that are read; NULL: there are fewer. */
+/* Path i of all files read; NULL: there are fewer. */
 static const char *read_path(const struct filling *f, int i)
 {
     const char *path = NULL;
@@ -262,7 +262,7 @@ static const char *read_path(const struct filling *f, int i)
     return path;
 }
 
-/* [as many paths]; for mem_free, on error too. */
+/* [one for each path]; mem_free, on error too. */
 static int stat_files(const struct filling *f, struct stat **out, struct err *err)
 {
     const char *path;
@@ -276,7 +276,7 @@ static int stat_files(const struct filling *f, struct stat **out, struct err *er
     return 0;
 }
 
-/* Bytes [first, last) of a weights file behind what is kept of it: at the end of fd. */
+/* Appends bytes [first, last) of a weights file to fd. */
 static int keep_bytes(const struct hf *hf, int from, int64_t first, int64_t last, int fd,
                       struct ckpt_source *s, void *sum, struct err *err)
 {
@@ -294,7 +294,7 @@ static int keep_bytes(const struct hf *hf, int from, int64_t first, int64_t last
     return rc;
 }
 
-/* A weights file's header, or the data of its buffers one after the other. */
+/* Keeps a weights file's header, or the data of its buffers one after the other. */
 static int keep_part(const struct io_out *dir, const struct hf *hf, int file,
                      enum ckpt_keep keep, struct ckpt_source *s, struct err *err)
 {
@@ -368,7 +368,7 @@ static int put_base(const struct io_out *dir, const struct hf *hf, struct ckpt_s
     return rc;
 }
 
-/* Puts all that merge needs into dir/source and lists it; the list is what got there. */
+/* Puts all files that merge needs into dir/source, and lists them. */
 static int split_put_source(const struct io_out *dir, struct filling *f, int converted,
                             struct ckpt_sources *list, struct err *err)
 {
@@ -404,8 +404,8 @@ static int split_put_source(const struct io_out *dir, struct filling *f, int con
 }
 
 /*
- * The states, one after the other; of each the model's tensors, unit by unit.  The files are
- * read by their names: what is there is what was opened.
+ * Moves the states one after the other, in each the model's tensors, unit by unit.  Opens files
+ * by name and checks that they are the files opened before.
  */
 static int move_weights(const struct io_out *dir, struct filling *f,
                         const struct shard_cut *cut, struct err *err)
@@ -428,13 +428,13 @@ static int move_weights(const struct io_out *dir, struct filling *f,
     return rc;
 }
 
-/* Everything of the checkpoint but its name. */
+/* Fills the checkpoint's folder, without renaming it. */
 static int split_fill_folder(const struct io_out *dir, struct filling *f,
                              const struct ckpt_shape *shape, struct err *err)
 {
     struct ckpt_sources list = {.stop = f->hf->stop};
     struct ckpt_state is[CKPT_STATES_MAX];
-    /* A run's data stands where its steps do. */
+    /* A run's position in the data is that of its step count. */
     struct ckpt_run run = {.step = f->optim.step,
                            .tokens = f->optim.tokens,
                            .position = f->optim.step,
@@ -454,7 +454,7 @@ static int split_fill_folder(const struct io_out *dir, struct filling *f,
                               &list, err);
     if (rc == 0)
         rc = err_any(move_weights(dir, f, &cut, err) || stat_files(f, &is_now, err));
-    /* The files read have no checksums: all of them must be of one moment. */
+    /* The input files have no checksums: they must not have changed while they were read. */
     const char *path;
     for (int i = 0; rc == 0 && (path = read_path(f, i)); i++)
         if (was[i].st_dev != is_now[i].st_dev || was[i].st_ino != is_now[i].st_ino ||
@@ -470,7 +470,7 @@ static int split_fill_folder(const struct io_out *dir, struct filling *f,
     return rc;
 }
 
-/* The folder's own config.json, where there is one, else the plan's model. */
+/* The folder's own config.json, if there is one, else the plan's model. */
 static int pick_model(const struct hf *hf, const struct model *plan, struct model *own,
                       const struct model **out, struct err *err)
 {
@@ -502,7 +502,7 @@ static int open_adapter(struct filling *f, const struct model *m, struct err *er
     return peft_open(&f->peft, f->what->adapter, m, err);
 }
 
-/* The states: the weights, and what the optimizer's file has. */
+/* Sets the states: the weights, and those of the optimizer's file. */
 static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct err *err)
 {
     const struct shard_request *what = f->what;
@@ -554,7 +554,7 @@ int shard_split(const char *from, const struct shard_request *what, struct shard
         open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err) ||
         ckpt_check_copies(what->groups, what->copies, err))
         goto done;
-    /* Whatever is read lies outside the folder that --force removes. */
+    /* All inputs must lie outside the folder that --force removes. */
     const char *const read[] = {from, what->adapter, what->optimizer};
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         if (read[i] &&

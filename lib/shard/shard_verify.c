@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks a checkpoint, a folder or a file, and reports all faults, not the first alone.  A
- * fault of the content is an answer, and so is a read that the system refuses, if a copy has
- * it; else that is an error.
+ * Checks a checkpoint, a folder or a file, and reports all faults, not only the first.  Faults
+ * of the content are results, as are reads that the system refuses if there is an intact copy;
+ * without one these are errors.
  */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,10 +18,10 @@ struct report {
     int json;
     struct jout j;
     int bad;
-    int64_t files, bytes; /* looked at; whose checksums were compared */
+    int64_t files, bytes; /* files checked; bytes whose checksums were compared */
 };
 
-/* Whether the damage can be healed, and from what. */
+/* Prints whether the damage can be repaired, and from which copy. */
 static void verify_put_copy(struct report *r, const struct checkup *x, const struct damage *w)
 {
     char *copy = damage_find_copy(x, w);
@@ -40,7 +40,8 @@ static void verify_put_copy(struct report *r, const struct checkup *x, const str
     mem_free(copy);
 }
 
-/* Content: a line of the answer, 0.  Anything else: -1.  w is NULL outside a checkpoint. */
+/* Returns 0 and prints a line if the content is at fault; -1 for other errors.  w is NULL
+   outside a checkpoint. */
 static int report_problem(struct report *r, const struct checkup *x, const struct damage *w,
                           const struct err *err)
 {
@@ -71,7 +72,7 @@ static int report_problem(struct report *r, const struct checkup *x, const struc
     return 0;
 }
 
-/* A manifest of another run is reported where a copy fits better. */
+/* If a copy matches better, reports that the manifest belongs to another run. */
 static int verify_ckpt(struct report *r, const char *path, const struct shard_options *options,
                        int quick, struct err *err)
 {
@@ -79,7 +80,8 @@ static int verify_ckpt(struct report *r, const char *path, const struct shard_op
     struct checkup x;
 
     if (ckpt_open_any(&c, path, options->limits, 1, err))
-        /* That there is no manifest is news: there was one, or none could be looked at. */
+        /* A manifest that is absent now was deleted meanwhile, or could not be read: an
+           error. */
         return err->code == ERR_ABSENT ? -1 : report_problem(r, NULL, NULL, err);
     int rc = checkup_run(&x, &c, quick, options, err);
     if (rc == 0) {
@@ -95,7 +97,7 @@ static int verify_ckpt(struct report *r, const char *path, const struct shard_op
     return rc;
 }
 
-/* A folder or file has no checksums: its structure, and that the config describes it. */
+/* A folder or file has no checksums: checks its structure, and that the config describes it. */
 static int verify_hf(struct report *r, const char *path, const struct ckpt_limits *limits,
                      int quick, struct err *err)
 {
@@ -107,7 +109,7 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
     int rc = 0;
     if (hf_has_config(&hf)) {
         if (model_read_folder(&m, hf.dir, err)) {
-            rc = -1; /* the folder's expected content is not known */
+            rc = -1; /* the expected content of the folder is unknown */
         } else {
             int bad = hf_match(&hf, &m, err) || (!quick && hf_check_tied(&hf, err));
             rc = bad ? report_problem(r, NULL, NULL, err) : 0;
@@ -128,7 +130,7 @@ int shard_verify(const char *path, const struct shard_options *options, int quic
 
     if (stat(path, &st))
         return err_sys(err, "cannot open '%s'", path);
-    /* One document or none: it is gathered, and printed when nothing was refused. */
+    /* Collects the JSON document in memory and prints it only if there was no error. */
     if (json) {
         r.j.file = mem_stream(&text, &used);
         jout_open(&r.j, NULL, '{');
