@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Draws a verdict: how late each rank is, over time, a row per rank and a cell per block of
- * time.  Of more than ROWS ranks a row stands for several: in each cell the latest of them.
+ * time.  With more than ROWS ranks a row represents several; each cell shows the latest of
+ * them.
  */
 #include <math.h>
 
@@ -10,7 +11,7 @@
 
 enum { ROWS = 128, LINES = 8 };
 
-/* The process of the lowest rank. */
+/* Names the process of the lowest rank. */
 static const char *watch_draw_name_of(const void *of, int from, int to, char *text,
                                       size_t space)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds time that is lost inside calls, where no rank arrives late: a rank that is stopped, or
- * whose processor is taken away, while it transfers.  The measure is the time from a call's
- * last arrival to its last completion, on the first host's clock:
+ * Finds time that is lost inside calls, where no rank arrives late: a rank is stopped, or loses
+ * its processor, during a transfer.  The measure is the time from a call's last arrival to its
+ * last completion, on the first host's clock:
  *
  *     rank 0   work |....====|  work                     . waits   = transfers
  *     rank 1   work      |====            ====|  work
  *     rank 2   work  |...====|  work
  *                        ^ last arrival       ^ last completion
  *
- * Of calls of one communicator, operation and size a transfer needs what it took half of the
- * ranks in the best quarter: a rank that is always stopped is late in all of them.  Those that
- * take twice as long lost the rest, if that is more than small messages differ by from rank to
- * rank.  Calls that overlap with others are left out: what they lose may be hidden.  Losses of
- * several communicators at once count once.
+ * For calls of one communicator, operation and size, the needed time is the median over the
+ * ranks of each rank's first quartile (a rank that is always stopped is late in all calls).  A
+ * call that takes twice as long lost the difference, if that exceeds the spread of small
+ * messages over the ranks.  Calls that overlap with others are skipped: their losses may be
+ * hidden.  Simultaneous losses of several communicators count once.
  *
- * The run's extra time is reported where the median of the stretches is outside the critical
- * range, and three quarters of these have at least half of it.  Ranks that completed late are
- * named if they are not all.  A rank that transfers to a stopped one completes late as well,
- * and networks have losses of their own: no rank is accused, and it is a WARNING.
+ * The run's extra time is reported if the median over the stretches of time is outside the
+ * critical range, and three quarters of the stretches have at least half of it.  Ranks that
+ * completed late are named unless all did.  A rank that transfers to a stopped one completes
+ * late too, and networks lose time themselves, so no rank is accused and the state is WARNING.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,9 +28,9 @@
 #include "base/stats.h"
 #include "watch/watch_parts.h"
 
-enum { LIKE_LEAST = 10 }; /* calls that have a quartile */
+enum { LIKE_LEAST = 10 }; /* fewest calls with a quartile */
 
-/* Latencies of networks are less, a slice of a scheduler's time is more. */
+/* Latencies of networks are shorter, a scheduler's time slice is longer. */
 static const double lost_least_s = 2e-3;
 
 struct transfer {
@@ -48,7 +48,7 @@ struct losses {
     struct loss *at;
     size_t space;
     int count;
-    double *of; /* [processes] s that each completed late */
+    double *of; /* [processes] s by which each completed late */
 };
 
 static int by_likeness(const void *a, const void *b)
@@ -69,7 +69,7 @@ static int inside_by_begin(const void *a, const void *b)
     return (p->from_s > q->from_s) - (p->from_s < q->from_s);
 }
 
-/* 0: the row does not count. */
+/* Returns 0 if the row does not count. */
 static int measure_row(const struct watch *w, const struct watch_comm *c, int64_t row,
                        struct transfer *t)
 {
@@ -87,7 +87,7 @@ static int measure_row(const struct watch *w, const struct watch_comm *c, int64_
     return c->complete[row] != 0;
 }
 
-/* From a call's last arrival to a member's completion. */
+/* Time from a call's last arrival to a member's completion. */
 static double took_s(const struct watch *w, const struct watch_comm *c,
                      const struct transfer *t, int m)
 {
@@ -146,7 +146,7 @@ static void inside_add_comm(struct losses *l, const struct watch_comm *c)
     mem_free(t);
 }
 
-/* Percent by which losses make each stretch longer. */
+/* Percent by which losses lengthen each stretch. */
 static void fill_blocks(struct losses *l, double start_s, double block_s,
                         double percent[WATCH_BLOCKS])
 {
@@ -168,7 +168,7 @@ static void fill_blocks(struct losses *l, double start_s, double block_s,
         percent[b] = 100 * lost_s[b] / fmax(block_s - lost_s[b], block_s / 100);
 }
 
-/* Those that have half of what the one with most has, unless all have. */
+/* Names ranks with at least half of the largest loss, unless all have it. */
 static int inside_name_late(const struct losses *l, char *text, size_t space, int *host)
 {
     int *who = mem_new((size_t)l->w->processes, sizeof *who), n = 0;

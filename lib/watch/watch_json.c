@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads what other programs record of collectives.  Keys that are not named here are ignored.
+ * Reads other programs' records of collectives.  Keys that are not listed here are ignored.
  *
  *     NCCL Inspector    a line per call: {"header": {id, rank, n_ranks}, "metadata": {hostname,
  *                       pid, dump_timestamp_us}, "coll_perf": {coll, coll_sn,
@@ -36,7 +36,7 @@ int64_t watch_whole(const struct tree_node *object, const char *key, int64_t abs
                                                                                        : absent;
 }
 
-/* Converts a number in units of unit_ns; NAN: it is none, or more than a century. */
+/* Converts a number in units of unit_ns; NAN: not a number, or more than a century. */
 static double nanoseconds(const struct tree_node *object, const char *key, double unit_ns)
 {
     double v, ns = tree_is_number(tree_get(object, key), &v) ? unit_ns * v : NAN;
@@ -44,7 +44,7 @@ static double nanoseconds(const struct tree_node *object, const char *key, doubl
     return ns >= 0 && ns < 4e18 ? ns : NAN;
 }
 
-/* "": it is none. */
+/* "": not a text. */
 static const char *json_word_of(const struct tree_node *n)
 {
     const char *text = tree_string(n);
@@ -60,11 +60,11 @@ const char *watch_word(const struct tree_node *object, const char *key)
 static int is_true(const struct tree_node *object, const char *key)
 {
     return tree_is(tree_get(object, key), "true") ||
-           watch_whole(object, key, 0) == 1; /* of a pickle */
+           watch_whole(object, key, 0) == 1; /* in a pickle */
 }
 
-/* Its letters alone, small ones, after the last colon: "allgatherbase" of
- * "nccl:_all_gather_base". */
+/* The letters after the last colon, in lower case: "allgatherbase" for
+   "nccl:_all_gather_base". */
 static void json_plain(const char *name, char text[64])
 {
     const char *colon = strrchr(name, ':');
@@ -91,8 +91,8 @@ int watch_op_of(const char *name)
     return METER_UNKNOWN;
 }
 
-/* "[0, 4, 8]": how many, and the place of `rank`, -1: it is not among them, or "..." is.
- * list [as many]: all of them; NULL. */
+/* Parses "[0, 4, 8]": sets *count, and `list` [*count] unless NULL.  Returns the position of
+   `rank`; -1: it is not in the list, or "..." is. */
 static int json_place_of(const char *ranks, int rank, int *count, int *list)
 {
     int at = -1;
@@ -112,7 +112,7 @@ static int json_place_of(const char *ranks, int rank, int *count, int *list)
     return strchr(ranks, '.') ? -1 : at;
 }
 
-/* A group, which its ranks and name identify; listed: the ranks are such a list. */
+/* Finds or adds a group, identified by its ranks and name; listed: `ranks` is a list. */
 static int json_comm_of(struct watch *w, const char *ranks, const char *group, int size,
                         int listed)
 {
@@ -126,7 +126,7 @@ static int json_comm_of(struct watch *w, const char *ranks, const char *group, i
     return comm;
 }
 
-/* The bytes of the longer of two vectors; 0: of an unknown type, and sizes are not compared. */
+/* The bytes of the longer of two vectors; 0: unknown type, so sizes are not compared. */
 static int64_t json_bytes_of(double in, double out, const char *type)
 {
     static const struct {
@@ -142,7 +142,7 @@ static int64_t json_bytes_of(double in, double out, const char *type)
     return bytes < 1e18 ? (int64_t)bytes : 0;
 }
 
-/* The last number of a file's name, its suffixes left out: trace_3, rank3.json; -1: none. */
+/* The last number in a file's name, without suffixes: trace_3, rank3.json; -1: none. */
 static int rank_of(const char *name)
 {
     const char *base = strrchr(name, '/'), *end;
@@ -167,7 +167,7 @@ static int unnamed_process(struct watch *w, int rank)
 
 /* ---- NCCL Inspector ----
  *
- * NCCL counts the calls of each operation apart: each is a communicator of its own here.
+ * NCCL counts the calls of each operation separately, so each is a separate communicator here.
  */
 
 static int inspector_line(struct watch *w, const char *name, int line,
@@ -217,7 +217,7 @@ static int json_read_lines(struct watch *w, const char *name, const char *text, 
         struct tree t = {0};
         end = memchr(at, '\n', (size_t)(text + bytes - at));
         if (!end)
-            break; /* it is being written */
+            break; /* the line is still being written */
         line++;
         if (end == at)
             continue;
@@ -230,7 +230,7 @@ static int json_read_lines(struct watch *w, const char *name, const char *text, 
 
 /* ---- PyTorch's flight recorder ---- */
 
-/* The elements of all shapes of a list. */
+/* The number of elements of all shapes in a list. */
 static double shapes_elems(const struct tree_node *shapes)
 {
     double sum = 0;
@@ -245,7 +245,7 @@ static double shapes_elems(const struct tree_node *shapes)
     return sum;
 }
 
-/* The first of a list of words. */
+/* The first of a list of texts. */
 static const char *first_word(const struct tree_node *object, const char *key)
 {
     return json_word_of(tree_first(tree_get(object, key), TREE_LIST));
@@ -257,17 +257,17 @@ struct recorder {
     const struct tree_node *groups;
     struct recorder_group {
         const char *name;
-        int comm, member; /* the rank's place there; -1: it is not in the group */
+        int comm, member; /* member: the rank's position in it; -1: it is not in the group */
     } * known;
     int count;
     size_t space;
 };
 
-/* The list of ranks is long if there are many: it is read once. */
+/* Parses the list of ranks once, since it may be long. */
 static struct recorder_group recorder_group(struct recorder *r, const char *name)
 {
     const struct tree_node *named = tree_get(r->groups, name);
-    const char *ranks = /* gloo has one, without a name */
+    const char *ranks = /* gloo has one group, without a name */
         watch_word(named ? named : tree_get(r->groups, ""), "ranks");
     int size, i = 0;
 
@@ -348,7 +348,7 @@ static int json_by_time(const void *a, const void *b)
     return (p->begins_ns > q->begins_ns) - (p->begins_ns < q->begins_ns);
 }
 
-/* Without a number of its own a call's is its place among those of its group in the trace. */
+/* A call without a number is numbered by its position among those of its group in the trace. */
 static void trace_event(struct watch *w, int process, const struct event *e, int64_t base_ns,
                         int64_t world)
 {
@@ -418,8 +418,8 @@ static int read_trace(struct watch *w, const char *name, const struct tree_node 
 
 enum { PICKLE_DEEP = 16 }; /* a dump has six levels */
 
-/* The same as JSON; 1: true.  *most: values that it may have, since they may contain each
- * other. */
+/* Writes a pickle as JSON; 1 is true.  *most: limit on the number of values, since they may
+   contain each other. */
 static void put_pickle(struct jout *j, const char *key, const struct pickle *v, int64_t *most)
 {
     int dict = v->kind == PICKLE_DICT;
@@ -442,7 +442,7 @@ static void put_pickle(struct jout *j, const char *key, const struct pickle *v, 
         jout_text(j, key, text);
         mem_free(text);
     } else {
-        jout_num(j, key, pickle_real(v)); /* null where it is none */
+        jout_num(j, key, pickle_real(v)); /* null if it is not a number */
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Concludes findings from the records, the worst first. */
+/* Derives findings from the records, the worst first. */
 #include "watch/watch_parts.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@ const char *const watch_kind_names[WATCH_KINDS] = {
 
 /*
  * A rank whose compute is 10 % slow makes a run that computes for half of its time 5 % longer;
- * 25 % is what horing-check calls CRITICAL of a port.  NCCL's own watchdogs wait for 10 min, a
- * checkpoint on one rank takes seconds: a minute is neither.
+ * horing-check calls 25 % of a port CRITICAL.  NCCL's watchdogs wait for 10 min, a checkpoint
+ * on one rank takes seconds; a minute is in between.
  */
 void watch_rules_init(struct watch_rules *r)
 {
@@ -89,7 +89,7 @@ static int worst_first(const void *a, const void *b)
         return y - x;
     if (p->kind != q->kind)
         return (int)p->kind - (int)q->kind;
-    if (isnan(p->percent) != isnan(q->percent)) /* what names a rank comes first */
+    if (isnan(p->percent) != isnan(q->percent)) /* findings that name a rank come first */
         return isnan(p->percent) ? 1 : -1;
     if (p->percent < q->percent || p->percent > q->percent)
         return p->percent < q->percent ? 1 : -1;

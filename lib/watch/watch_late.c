@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds which ranks arrive late at collectives, by how much, and in which pattern.  No clock of
- * another host is needed: the measure is how long a rank worked between two calls, or, where
- * calls overlap (a call that began before the one before it had ended), how long it waited in
- * one.
+ * Finds which ranks arrive late at collectives, by how much, and in which pattern.  Clocks of
+ * different hosts need not agree.  The measure is the time that a rank worked between two
+ * calls, or, if calls overlap (a call began before the previous one ended), the time that it
+ * waited in a call.
  *
- *     rank 0   work  |wait.....|  work  |wait.....|     gap = work; the others' median is taken
- *     rank 1   work  |wait.....|  work  |wait.....|     from it: what is left is the rank's own
- *     rank 2   work work work  |  work work work  |     lateness in that call
+ *     rank 0   work  |wait.....|  work  |wait.....|     gap = work; minus the others' median
+ *     rank 1   work  |wait.....|  work  |wait.....|     it is the rank's own lateness
+ *     rank 2   work work work  |  work work work  |     in that call
  *                              ^ all leave
  *
- * Lateness adds up over a BLOCK, one of WATCH_BLOCKS equal stretches of time, and is compared
- * with the rest of the block: percent, by which the rank makes the run longer.  Lateness is
- * ambiguous where ranks work while calls are under way: an apparent wait may be work, and one
- * delay makes a rank late in all calls that follow.  So lateness counts once in a chain of such
- * calls, whatever their communicators: the largest, which is the least that the rank can be
- * late.  Lateness compares the time that ranks worked, where the records have it, but is at
- * most the time that the others waited: work that nobody waited for makes no run longer.
+ * Lateness is summed over a BLOCK, one of WATCH_BLOCKS equal stretches of time, and divided by
+ * the rest of the block: the percentage by which the rank makes the run longer.  It is
+ * ambiguous if ranks work while calls are in progress: an apparent wait may be work, and one
+ * delay makes a rank late in all later calls.  So lateness counts once in a chain of such
+ * calls, on any communicators: the largest value, a lower bound of the rank's lateness.
+ * Lateness compares the ranks' work times, if recorded, but is at most the time that the others
+ * waited: work that nobody waits for does not lengthen the run.
  *
- * A rank is late when the median over the blocks is outside the range, AND chance does not
- * explain it in so many ranks (health_accusing_z, from how much its shares of the blocks
- * differ), AND, where five or more are compared, neither does how far healthy ranks differ, AND
- * three quarters of its blocks have at least half of it, as health_ends.c has it of a port's
- * partners.  So a disturbance of one block, however large, accuses nobody.
+ * A rank is late if the median over the blocks is outside the range, AND chance does not
+ * explain it among this many ranks (health_accusing_z, from the spread of its shares of the
+ * blocks), AND, with five or more ranks, the spread of healthy ranks does not explain it, AND
+ * three quarters of its blocks have at least half of it (as in health_ends.c for a port's
+ * partners).  So a disturbance of one block, however large, accuses nobody.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,19 +33,20 @@
 #include "health/health_analysis.h"
 #include "watch/watch_parts.h"
 
-/* Lateness of calls whose work is known, how long others waited, and lateness of chains. */
+/* Lateness of calls with known work, the others' waiting time, and lateness of chains. */
 enum { WORKED, WAITED, CHAINED, SUMS };
 
 enum {
-    CALLS_LEAST = 2 * WATCH_BLOCKS, /* two a block, or a block is chance */
-    STEP_MOST = 512,                /* calls of a step that are tried */
-    SAMPLE = 48,                    /* ranks; the median of more is that of so many of them */
-    LUMPS_LEAST = 5                 /* that have a rhythm */
+    CALLS_LEAST = 2 * WATCH_BLOCKS, /* at least two per block: one call is chance */
+    STEP_MOST = 512,                /* most calls of a step that are tried */
+    SAMPLE = 48,                    /* ranks; the median of more ranks is that of a sample */
+    LUMPS_LEAST = 5                 /* fewest lumps with a rhythm */
 };
 
 struct first {
-    int64_t chain, sequence; /* of the first call there of the latest chain that has it */
-    int process;             /* + 1: whose lateness there is: */
+    /* The latest chain on this communicator, and its first call here */
+    int64_t chain, sequence;
+    int process; /* index + 1 of the process whose lateness on it is total_s */
     double total_s;
 };
 
@@ -53,24 +54,25 @@ struct late {
     const struct watch *w;
     double start_s, block_s;
     double (*sum)[SUMS][WATCH_BLOCKS]; /* [processes] s */
-    double **call; /* [comms][rows][members + 1] s; last: a step's calls where they overlap */
-    struct first *first;               /* [comms] of the process that is added */
-    int64_t chain;                     /* of all processes, from 1 */
-    int *step;                         /* [comms] calls until they repeat; 0: they do not */
-    const struct watch_call **typical; /* [processes] of the communicator with most of it; NULL:
-                                          no call counts */
-    int64_t rows[WATCH_BLOCKS];        /* calls in them */
+    double **call; /* [comms][rows][members + 1] s; last: calls of a step if calls overlap */
+    struct first *first; /* [comms] of the process being added */
+    int64_t chain;       /* number of the latest chain of all processes, from 1 */
+    int *step;           /* [comms] calls until they repeat; 0: they do not */
+    /* [processes] a call of the communicator with most of the lateness; NULL: no call counts */
+    const struct watch_call **typical;
+    int64_t rows[WATCH_BLOCKS]; /* calls in each block */
 };
 
 /* ---- one call ---- */
 
-/* v[i] less the median of the others. */
+/* Subtracts from v[i] the median of the others. */
 static void subtract_others(double *v, int n)
 {
     double space[SAMPLE];
     int some = n < SAMPLE ? n : SAMPLE;
 
-    for (int i = 0; i < some; i++) /* of many not every k-th, which may be alike */
+    /* A pseudo-random sample: every k-th rank may have the same role */
+    for (int i = 0; i < some; i++)
         space[i] = v[n > some ? (int)((unsigned)i * 2654435761u % (unsigned)n) : i];
     stats_median(space, some); /* sorts */
     const double *low = &space[(some - 2) / 2], *high = &space[(some - 1) / 2];
@@ -83,13 +85,14 @@ static double completed_s(const struct watch *w, const struct watch_comm *c, int
     return watch_time_s(w, c->process[0], watch_row(c, row)->completed_ns);
 }
 
-/* Calls until operations and sizes of a communicator repeat; 0: they do not. */
+/* Number of calls until operations and sizes of a communicator repeat; 0: they do not. */
 static int step_calls(const struct watch_comm *c)
 {
     int64_t most = c->calls / 4 < STEP_MOST ? c->calls / 4 : STEP_MOST;
 
     for (int p = 1; p <= most; p++) {
-        int64_t differ = 0, bound = (c->calls - p) / 20; /* what is out of the rhythm: 5 % */
+        /* Calls out of the rhythm: at most 5 % */
+        int64_t differ = 0, bound = (c->calls - p) / 20;
         for (int64_t k = 0; k + p < c->calls && differ <= bound; k++) {
             const struct watch_cell *a = watch_row(c, k), *b = watch_row(c, k + p);
             differ += a->op != b->op || a->bytes != b->bytes;
@@ -145,8 +148,8 @@ static void late_add_comm(struct late *l, int which)
             add_call(l, c, row, l->step[which], v);
 }
 
-/* A chain begins with a call that does not overlap and lasts a step at most: until a call that
- * is so much later on its communicator than the first one there of the chain. */
+/* A chain begins with a call that does not overlap and lasts at most a step: until a call that
+   is a step later on its communicator than the chain's first call there. */
 static void add_process(struct late *l, int p)
 {
     const struct watch_call *x = &l->w->call[l->w->process[p].first_call];
@@ -180,7 +183,7 @@ static void add_process(struct late *l, int p)
     }
 }
 
-/* When the first and the last call that count were over; how many there are. */
+/* Completion times of the first and last call that count; returns their number. */
 static int64_t span(const struct watch *w, double *start_s, double *end_s)
 {
     int64_t n = 0;
@@ -198,7 +201,7 @@ static int64_t span(const struct watch *w, double *start_s, double *end_s)
     return n;
 }
 
-/* Lateness in percent of the rest of the time, as a share of all of it, and back. */
+/* Converts lateness in percent of the remaining time to a share of the total time, and back. */
 static double late_share_of(double percent)
 {
     return percent / (100 + fmax(percent, 0));
@@ -209,7 +212,7 @@ static double percent_of(double share)
     return 100 * share / (1 - fmin(fmax(share, 0), 0.99));
 }
 
-/* As shares: where little of a block is left, a percentage of it is mostly chance. */
+/* As shares: if little of a block remains, a percentage of it is mostly chance. */
 static int known_blocks(const struct watch_late *x, double *share)
 {
     int n = 0;
@@ -220,7 +223,7 @@ static int known_blocks(const struct watch_late *x, double *share)
     return n;
 }
 
-/* Percent of lateness of each process, by blocks, and their median. */
+/* Fills each process's percent of lateness by block, and the median. */
 static void fill_late(struct late *l, struct watch_verdict *v)
 {
     int n = l->w->processes;
@@ -230,7 +233,7 @@ static void fill_late(struct late *l, struct watch_verdict *v)
     for (int b = 0; b < WATCH_BLOCKS; b++) {
         for (int p = 0; p < n; p++)
             all[p] = l->sum[p][CHAINED][b];
-        subtract_others(all, n); /* chance alone makes what is added positive */
+        subtract_others(all, n); /* sums of positive values are positive by chance alone */
         for (int p = 0; p < n && l->rows[b]; p++) {
             double late_s = fmin(l->sum[p][WORKED][b], l->sum[p][WAITED][b]) + all[p],
                    rest_s = l->block_s - fmax(late_s, 0);
@@ -263,13 +266,15 @@ static void fill_late(struct late *l, struct watch_verdict *v)
 
 struct pattern {
     int lumps, step;
-    int rhythm;            /* calls from one to the next, of most; 0: there is none */
-    double every_s;        /* s, of nearly all; 0: none */
-    double share, percent; /* of the calls of the commonest operation; of the run */
-    const char *op;        /* its name */
+    int rhythm;     /* calls between most lumps; 0: none */
+    double every_s; /* seconds between nearly all lumps; 0: none */
+    /* Share of the most frequent operation's calls; percent of the run */
+    double share, percent;
+    const char *op; /* that operation's name */
 };
 
-/* The calls with most of the lateness that have half of it are typical: half their median. */
+/* The largest latenesses that make up half of the total are typical; the threshold is half
+   their median. */
 static double lump_threshold(double *v, int n)
 {
     double sum = 0, part = 0;
@@ -284,10 +289,10 @@ static double lump_threshold(double *v, int n)
 }
 
 /*
- * In calls: after two lumps of three there is another one at the median interval (a program may
- * call something more now and then, which shifts all that follow), and there are as many as
- * there could be.  In seconds: intervals differ by less than a tenth (their MAD), as the
- * periods of a scheduler do and those of work do not.
+ * In calls: two of three lumps are followed by another one at the median interval (additional
+ * calls of the program now and then shift all later ones), and such intervals cover two thirds
+ * of the calls.  In seconds: intervals differ by less than a tenth (their MAD), which is true
+ * of scheduler periods but not of work.
  */
 static void find_rhythm(struct pattern *t, const int64_t *row, const double *at_s)
 {
@@ -348,7 +353,7 @@ static void find_pattern(const struct late *l, int process, struct pattern *t)
     mem_free(row);
 }
 
-/* Lateness at every step, or in most calls, is compute. */
+/* Lateness in every step, or in most calls, is caused by compute. */
 static enum watch_kind late_kind_of(const struct pattern *t)
 {
     if (t->rhythm && t->step && t->rhythm > t->step && t->rhythm % t->step == 0)
@@ -392,7 +397,7 @@ static int is_late_on(const struct watch_finding *f, int host)
     return f->process >= 0 && f->host == host && !isnan(f->percent);
 }
 
-/* A host all of whose ranks are late is named once. */
+/* If all ranks of a host are late, names the host once. */
 static void merge_hosts(const struct watch *w, struct watch_verdict *v)
 {
     int *of = mem_new((size_t)w->hosts, sizeof *of);
@@ -451,8 +456,8 @@ static void judge_processes(struct late *l, const struct watch_rules *r,
         if (!l->typical[p] || watch_rules_state(r, most) == HEALTH_OK)
             continue;
         find_pattern(l, p, &t);
-        t.percent = fmin(t.percent, most); /* the sum has all calls of a chain */
-        /* A rhythm of the program's own steps is no chance, however rare it is. */
+        t.percent = fmin(t.percent, most); /* the sum includes all calls of a chain */
+        /* A rhythm of the program's own steps is not chance, however rare it is. */
         if (watch_rules_state(r, x->percent) != HEALTH_OK && x->percent > x->chance &&
             4 * saw >= 3 * blocks)
             accuse(l, r, v, p, &t, x->percent);

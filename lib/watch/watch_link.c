@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds communicators that are slower than others like them: of as many ranks on as many hosts,
- * in calls of the same operation and of a size within an eighth.  The measure is the time from
- * the last arrival to the first completion, in which nobody waits for another's work: the
+ * Finds communicators that are slower than similar ones: with equally many ranks and hosts, in
+ * calls of the same operation and of sizes within an eighth.  The measure is the time from the
+ * last arrival to the first completion, which contains no wait for another rank's work: the
  * shortest wait of any member, on its own clock.
  *
- * One is slow when its median is above what a port at 80 % of its rate needs, 1.25 times the
- * median over its peers less 4 % (horing-check's range of 96 %: 1.2), and chance does not
- * explain it: neither by how much its own calls differ nor by how much the peers do.
+ * A communicator is slow if its median exceeds the time of a port at 80 % of its rate, 1.25
+ * times the median over its peers less 4 % (horing-check's range of 96 %: 1.2), and neither the
+ * spread of its own calls nor that of its peers explains it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -30,11 +30,11 @@ struct class
 struct one {
     struct class of;
     int comm, calls;
-    int64_t bytes; /* of a call */
+    int64_t bytes; /* bytes of a call */
     double transfer_s, mad_s;
 };
 
-/* Hosts of a communicator: how many, the first two. */
+/* Number of a communicator's hosts, and the first two. */
 static int link_hosts_of(const struct watch *w, const struct watch_comm *c, int host[2])
 {
     unsigned char *seen = mem_new((size_t)w->hosts, 1);
@@ -53,7 +53,7 @@ static int link_hosts_of(const struct watch *w, const struct watch_comm *c, int 
     return n;
 }
 
-/* Eighths of powers of two: the largest size of a class explains less than slow_least. */
+/* Eighths of powers of two: sizes within a class differ by less than slow_least. */
 int watch_size_class(int64_t bytes)
 {
     int shift = 60 - __builtin_clzll((unsigned long long)bytes | 8);
@@ -61,7 +61,7 @@ int watch_size_class(int64_t bytes)
     return 8 * shift + (int)(bytes >> shift);
 }
 
-/* The class of a communicator's largest calls: those in which a link shows; -1: none count. */
+/* The class of a communicator's largest calls, which show a link best; -1: none count. */
 static int largest_calls(const struct watch_comm *c)
 {
     int largest = -1;
@@ -73,7 +73,7 @@ static int largest_calls(const struct watch_comm *c)
     return largest;
 }
 
-/* The calls of a class; 0: too few. */
+/* Measures the calls of a class; 0: too few. */
 static int link_measure(const struct watch *w, struct one *x)
 {
     const struct watch_comm *c = &w->comm[x->comm];
@@ -128,7 +128,7 @@ static void name_link(const struct watch *w, const struct one *x, double ratio, 
     f->host = host[0];
 }
 
-/* named: [comms] those that are named already, by another operation. */
+/* named: [comms] communicators reported already for another operation. */
 static void judge_class(const struct watch *w, const struct one *x, int n, char *named,
                         struct watch_verdict *v)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes tables of the records of calls, and finds how long each process worked between its
- * calls and how far apart the hosts' clocks are.  Leaves it to others what is late.
+ * Builds tables from the records of calls, and determines how long each process worked between
+ * its calls and the offsets of the hosts' clocks.  Leaves judging lateness to watch_late.c.
  */
 #include <ctype.h>
 #include <math.h>
@@ -16,12 +16,13 @@
 struct watch_place {
     uint64_t key;
     enum watch_what what;
-    int index; /* 0: the place is empty */
+    int index; /* 0: empty slot */
 };
 
 int *watch_place(struct watch *w, enum watch_what what, uint64_t key)
 {
-    const uint64_t places = 8 * WATCH_RANKS_MAX; /* three kinds of so many at most */
+    /* At most WATCH_RANKS_MAX of each of three kinds */
+    const uint64_t places = 8 * WATCH_RANKS_MAX;
     uint64_t at = fnv_mix(key, what) * 0x9e3779b97f4a7c15 % places;
 
     _Static_assert(WATCH_COMMS_MAX <= WATCH_RANKS_MAX, "the table is large enough");
@@ -44,7 +45,8 @@ static int model_host_of(struct watch *w, const char *name)
     struct watch_host *h = &w->host[w->hosts];
     *h = (struct watch_host){.error_s = -1};
     snprintf(h->name, sizeof h->name, "%s", name);
-    /* Others wrote it, and it comes into lines, tables and labels: a name has letters. */
+    /* Another program wrote the name, and it is printed in lines, tables and labels: restrict
+       its characters. */
     for (char *c = h->name; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("-._:", *c) &&
             !(c == h->name && *c == WATCH_NO_HOST))
@@ -142,7 +144,7 @@ static int by_arrival(const void *a, const void *b)
     return (p->sequence > q->sequence) - (p->sequence < q->sequence);
 }
 
-/* Rings are read in the order of arrival: nothing to do, unless a process has several files. */
+/* Rings are read in the order of arrival, so this sorts only processes with several files. */
 static void sort_calls(struct watch *w)
 {
     int sorted = 1;
@@ -158,8 +160,8 @@ static void sort_calls(struct watch *w)
     }
 }
 
-/* Rows from the first call that is known of some member to the last; the latest ones where a
- * member is far back, or the tables would be too large. */
+/* Sizes tables from the first to the last call known of any member.  Keeps the latest rows if a
+   member is far behind the others, or if tables would be too large. */
 static void size_tables(struct watch *w)
 {
     const int64_t fit = WATCH_CELLS_MAX / (w->members ? w->members : 1),
@@ -186,8 +188,9 @@ static struct watch_cell *cell_of(struct watch *w, const struct watch_call *c)
     return row < 0 || row >= m->calls ? NULL : &m->cell[row * m->size + c->member];
 }
 
-/* `free_ns`: when the last of the calls before was over.  A call that arrives sooner after it
- * than a hundredth of the previous call's time was queued: its rank may have worked then. */
+/* `free_ns`: completion of the last of the earlier calls.  A call that arrives within a
+   hundredth of the previous call's time after it was queued: its rank may have worked in
+   between. */
 static void fill_cells(struct watch *w)
 {
     int64_t free_ns = 0;
@@ -215,7 +218,7 @@ static void fill_cells(struct watch *w)
     }
 }
 
-/* Whether all members have completed a synchronising call, the same one. */
+/* Whether all members have completed the same synchronising call. */
 static int is_complete(const struct watch_comm *c, int64_t row)
 {
     const struct watch_cell *cell = watch_row(c, row);
@@ -228,12 +231,13 @@ static int is_complete(const struct watch_comm *c, int64_t row)
 
 /* ---- clocks ----
  *
- * Nobody leaves a synchronising call before all have arrived: with b's clock ahead of a's by x,
+ * No rank leaves a synchronising call before all have arrived.  So if b's clock is x ahead of
+ * a's,
  *
  *     completed_b - arrived_a >= x >= arrived_b - completed_a
  *
- * of every pair of their ranks and every call.  The middle of the closest bounds is the
- * estimate, half of their distance its error.
+ * for every pair of ranks on the two hosts and every call.  The estimate is the middle of the
+ * closest bounds, its error half their distance.
  */
 struct clock_bounds {
     double low, high;
@@ -243,7 +247,7 @@ static void bound_clocks(const struct watch *w, const struct watch_comm *c, int6
                          struct clock_bounds *b)
 {
     const struct watch_cell *cell = watch_row(c, row);
-    double in = 0, out = INFINITY; /* of host 0: the last to arrive, the first to complete */
+    double in = 0, out = INFINITY; /* on host 0: the last arrival, the first completion */
 
     for (int m = 0; m < c->size; m++)
         if (w->process[c->process[m]].host == 0) {
@@ -270,7 +274,7 @@ static void set_clocks(struct watch *w)
     w->host[0].error_s = 0;
     for (int h = 1; h < w->hosts; h++) {
         double error_s = 0.5e-9 * (b[h].high - b[h].low);
-        if (isinf(error_s) || error_s < 0) /* a clock that was set meanwhile */
+        if (isinf(error_s) || error_s < 0) /* no bounds, or a clock was changed */
             continue;
         w->host[h].offset_s = 0.5e-9 * (b[h].high + b[h].low);
         w->host[h].error_s = error_s;
@@ -278,7 +282,8 @@ static void set_clocks(struct watch *w)
     mem_free(b);
 }
 
-/* This host's clock is known where records of it are; else it is taken for the first one's. */
+/* This host's clock offset is known if it has records; else its clock is used as the first
+   host's. */
 double watch_time_s(const struct watch *w, int process, int64_t ns)
 {
     return 1e-9 * (double)ns - w->host[w->process[process].host].offset_s;

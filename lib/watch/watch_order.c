@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds which ranks wait in a call, which have not come to it, and which called something else
- * instead.  Of a hang that spreads over communicators the rank is named that waits nowhere
+ * Finds ranks that wait in a call, ranks that are missing in it, and ranks that made a
+ * different call.  In a hang that spreads over communicators names the rank that waits nowhere
  * itself.
  */
 #include <math.h>
@@ -58,9 +58,10 @@ int watch_absent(const struct watch *w, const struct watch_comm *only, int **out
     unsigned char *seen = mem_new(WATCH_RANKS_MAX, 1);
     int n = 0;
 
-    for (int i = 0; i < w->comms && !w->counted; i++) /* to RAS a rank may have left */
+    for (int i = 0; i < w->comms && !w->counted; i++) /* in RAS reports a rank may have left */
         for (int m = 0; m < w->comm[i].size && (!only || only == &w->comm[i]); m++) {
-            /* A list, or a communicator of all ranks, has that of a member without records. */
+            /* The rank of a member without records is known from a list, or in a communicator
+               of all ranks. */
             const struct watch_comm *c = &w->comm[i];
             int rank = c->process[m] >= 0    ? -1
                        : c->rank             ? c->rank[m]
@@ -69,7 +70,7 @@ int watch_absent(const struct watch *w, const struct watch_comm *only, int **out
             if (rank >= 0 && rank < WATCH_RANKS_MAX)
                 seen[rank] = 1;
         }
-    for (int p = 0; p < w->processes; p++) /* it has some, of another communicator */
+    for (int p = 0; p < w->processes; p++) /* it has records of another communicator */
         if (w->process[p].rank < WATCH_RANKS_MAX)
             seen[w->process[p].rank] = 0;
     *out = mem_new(WATCH_RANKS_MAX, sizeof **out);
@@ -96,10 +97,10 @@ int watch_absent_text(const struct watch *w, const struct watch_comm *only, char
     return n;
 }
 
-/* ---- who called what ---- */
+/* ---- comparing calls ---- */
 
-/* In these operations all ranks have one size; in others each has its own: the root, or an
-   uneven all-to-all. */
+/* In these operations all ranks have the same size; in others sizes differ at the root, or in
+   an uneven all-to-all. */
 static int same_call(const struct watch_cell *a, const struct watch_cell *b)
 {
     int one_size = a->op == METER_ALL_GATHER || a->op == METER_REDUCE_SCATTER ||
@@ -109,7 +110,7 @@ static int same_call(const struct watch_cell *a, const struct watch_cell *b)
     return a->op == b->op && (a->bytes == b->bytes || !one_size);
 }
 
-/* The first row of a communicator in which calls differ; -1: none. */
+/* The first row of a communicator with different calls; -1: none. */
 static int64_t find_mismatch(const struct watch_comm *c)
 {
     for (int64_t row = 0; row < c->calls; row++) {
@@ -123,7 +124,7 @@ static int64_t find_mismatch(const struct watch_comm *c)
     return -1;
 }
 
-/* The call of more than half is right. */
+/* The call of more than half of the ranks counts as right. */
 static void name_mismatch(const struct watch *w, const struct watch_comm *c, int64_t row,
                           struct watch_verdict *v)
 {
@@ -131,7 +132,7 @@ static void name_mismatch(const struct watch *w, const struct watch_comm *c, int
     int *who = mem_new((size_t)c->size, sizeof *who), more = 0, n = 0;
     char call[2][64], number[40] = "", name[RANKS_TEXT];
 
-    for (int m = 0; m < c->size; m++) /* Boyer and Moore's vote */
+    for (int m = 0; m < c->size; m++) /* Boyer-Moore majority vote */
         if (cell[m].there) {
             right = more ? right : &cell[m];
             more += same_call(right, &cell[m]) ? 1 : -1;
@@ -142,7 +143,7 @@ static void name_mismatch(const struct watch *w, const struct watch_comm *c, int
             who[n++] = c->process[m];
         }
     watch_name_ranks(w, who, n, name, sizeof name);
-    if (!w->counted) /* of RAS it is a sum that nobody else shows */
+    if (!w->counted) /* in RAS reports it is a sum that no other tool shows */
         snprintf(number, sizeof number, "call %lld: ", (long long)(c->first + row));
     watch_find(w, v, WATCH_MISMATCH, HEALTH_CRITICAL, n == 1 ? who[0] : -1,
                "mismatch: %s%s called %s, the others %s", number, name,
@@ -151,7 +152,7 @@ static void name_mismatch(const struct watch *w, const struct watch_comm *c, int
     mem_free(who);
 }
 
-/* ---- who waits ---- */
+/* ---- waiting ranks ---- */
 
 struct hang {
     int comm;
@@ -164,14 +165,14 @@ static int is_waiting(const struct watch_cell *cell)
     return cell->there && cell->completed_ns == 0;
 }
 
-/* A member with records has not come to a row; those of an older call may be gone. */
+/* A member with records is missing in a row; rows of older calls may have been overwritten. */
 static int is_absent(const struct watch_comm *c, int64_t row, int m)
 {
     return !watch_row(c, row)[m].there && c->process[m] >= 0 && c->last[m] < c->first + row;
 }
 
-/* The row hangs: somebody waits since long, or, where a hang made others dump their records,
- * for a rank that has not come. */
+/* Whether the row hangs: a rank has waited for long, or, if a hang made ranks dump their
+   records, waits for a missing rank. */
 static int hangs(const struct watch *w, const struct watch_comm *c, int64_t row,
                  const struct watch_rules *r, double *waited_s)
 {
@@ -188,7 +189,8 @@ static int hangs(const struct watch *w, const struct watch_comm *c, int64_t row,
     return !isinf(latest_s) && (*waited_s > r->hang_s || (w->dumped && absent));
 }
 
-/* The first waiting row of each communicator; waits: [processes]; how many there are. */
+/* Finds the first waiting row of each communicator; waits: [processes].  Returns their
+   number. */
 static int find_hangs(const struct watch *w, const struct watch_rules *r, char *waits,
                       struct hang *out)
 {
@@ -208,7 +210,7 @@ static int find_hangs(const struct watch *w, const struct watch_rules *r, char *
     return n;
 }
 
-/* Members that have not come to a row and wait nowhere. */
+/* Number of members that are missing in a row and wait nowhere. */
 static int idle_members(const struct watch_comm *c, int64_t row, const char *waits)
 {
     int n = 0;
@@ -218,8 +220,8 @@ static int idle_members(const struct watch_comm *c, int64_t row, const char *wai
     return n;
 }
 
-/* The last call in any communicator of a missing rank, or of each of several; op: the one it is
-   missed in. */
+/* Describes the last call in any communicator of a missing rank, or of each of several; op: the
+   operation in which it is missing. */
 static void last_call(const struct watch *w, int process, int op, int each, char *text,
                       size_t space)
 {
@@ -238,7 +240,7 @@ static void last_call(const struct watch *w, int process, int op, int each, char
                  watch_call_name(c->op, c->bytes, call, sizeof call), (long long)c->sequence);
 }
 
-/* Dumps are mostly of a hang, but may be of a running program: a long wait is certain. */
+/* Dumps are usually made in a hang, but may be of a running program: a long wait is certain. */
 static void name_hang(const struct watch *w, const struct watch_rules *r, const struct hang *h,
                       const char *waits, struct watch_verdict *v)
 {
@@ -257,7 +259,7 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
             in[ins++] = c->process[m];
             one = &cell[m];
         } else if (is_absent(c, h->row, m) && !(idle && waits[c->process[m]])) {
-            out[outs++] = c->process[m]; /* those who wait elsewhere are no cause */
+            out[outs++] = c->process[m]; /* ranks that wait elsewhere are not the cause */
         }
     }
     if (watch_absent_text(w, c, none, sizeof none, &absent) == 0 && records < c->size)
@@ -296,10 +298,10 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
     mem_free(in);
 }
 
-/* ---- ranks that come to no call any more ---- */
+/* ---- ranks that make no more calls ---- */
 
-/* A finding for each reason.  Those that may follow from others are reported where there are no
- * others. */
+/* Makes a finding for each reason.  Losses that may follow from others are reported only if
+   there are no others. */
 static void name_lost(const struct watch *w, struct watch_verdict *v)
 {
     int *who = mem_new((size_t)w->processes + 1, sizeof *who);
@@ -326,8 +328,8 @@ static void name_lost(const struct watch *w, struct watch_verdict *v)
     mem_free(who);
 }
 
-/* If a hang spreads over communicators the one that explains most is reported, and among those
-   where a rank is missing the one with the longest wait. */
+/* If a hang spreads over communicators, reports the one that explains most, and among those
+   with a missing rank the one with the longest wait. */
 void watch_judge_order(const struct watch *w, const struct watch_rules *r,
                        struct watch_verdict *v)
 {
@@ -336,7 +338,7 @@ void watch_judge_order(const struct watch *w, const struct watch_rules *r,
     int n = 0, heaviest = -1;
 
     name_lost(w, v);
-    /* Hangs after a mismatch in other communicators may follow from it. */
+    /* Hangs of other communicators after a mismatch may follow from it. */
     for (int i = 0; i < w->comms && v->findings == 0; i++) {
         int64_t row = find_mismatch(&w->comm[i]);
         if (row >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prints a verdict as a plugin's line and table, as the document paro.watch/1, for
- * node_exporter.
+ * Prints a verdict as a monitoring plugin's line and table, as the document paro.watch/1, or
+ * for node_exporter.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "health/health_store.h"
 #include "watch/watch_parts.h"
 
-/* The latest rank; -1: lateness was not judged. */
+/* The rank with the largest lateness; -1: lateness was not judged. */
 static int latest(const struct watch_report *r)
 {
     int found = -1;
@@ -28,8 +28,8 @@ static double print_above_0(double percent)
     return fmax(percent, 0);
 }
 
-/* For the line and its perfdata: the percent of the rank that the line names, or of the latest;
-   NAN: lateness was not judged. */
+/* For the line and its perfdata: percent of the rank that the line names, or of the latest
+   rank; NAN: not judged. */
 static double late_percent(const struct watch_report *r)
 {
     const struct watch_finding *f = r->v->finding;
@@ -229,7 +229,8 @@ static int by_series(const void *a, const void *b)
                                 : (p > q) - (p < q);
 }
 
-/* A series once: two processes of a host may have one rank, each of another communicator. */
+/* Prints a series once: two processes of a host may have the same rank in different
+   communicators. */
 static void put_late(FILE *f, const struct watch_report *r)
 {
     int n = r->v->why ? 0 : r->w->processes;
@@ -265,7 +266,7 @@ int watch_write_prom(const struct watch_report *r, const char *path, struct err 
     prom_head(f, "horing_watch_", "finding", "gauge", "Findings, by kind (horing-watch(1))");
     for (int i = 0; i < r->v->findings; i++) {
         const struct watch_finding *g = &r->v->finding[i];
-        int again = 0; /* a series once: links of one host differ in words alone */
+        int again = 0; /* print a series once: links of one host differ only in the text */
         for (int k = 0; k < i; k++)
             again |= r->v->finding[k].kind == g->kind && r->v->finding[k].host == g->host &&
                      r->v->finding[k].rank == g->rank;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads reports of NCCL RAS: how many collectives of each operation a rank has launched on a
- * communicator.  Keys that are not named here are ignored.
+ * Reads reports of NCCL RAS: the number of collectives of each operation that a rank has
+ * launched on a communicator.  Keys that are not listed here are ignored.
  *
  *     ncclras -f json: {"communicators": [{hash, size, ranks: [{rank, host, pid, cuda_dev,
  *     status: {async_error, abort_flag}, collective_counts: {NAME: n}}], missing_ranks: [{rank,
  *     host, pid, cuda_dev, status: {unresponsive, considered_dead}}]}]}
  *
- * All ranks call the same in one order: a rank that has launched more than another, all
- * operations together, waits for it, in the first call that the other has not come to.  Where
- * each of two has launched more of something, they called different things.  As NCCL counts
- * each operation apart, a call is numbered among those of its operation, each a communicator of
- * its own here.
+ * All ranks make the same calls in the same order.  So a rank with more launches (of all
+ * operations together) than another waits for it, in the first call that the other has not
+ * reached.  If each of two ranks has more launches of some operation, their calls differ.  NCCL
+ * counts operations separately: calls are numbered per operation, and each operation is a
+ * separate communicator here.
  */
 #include <string.h>
 
@@ -30,11 +30,11 @@ struct ras_comm {
     struct ras_rank *rank; /* [size] */
 };
 
-/* Why a rank comes to no call any more; NULL: it does.  An error that may be another rank's,
- * and the end that a program makes of itself, may follow from what else is wrong. */
+/* Why a rank makes no more calls; NULL: it does.  An error that may be another rank's, or an
+   abort by the program itself, may follow from another problem. */
 static const char *why_lost(const struct tree_node *status, enum watch_loss *loss)
 {
-    static const char *const errors[] = {/* of ncclResult_t; 7: a call is in progress */
+    static const char *const errors[] = {/* ncclResult_t; 7: a call is in progress */
                                          [1] = "NCCL reports an error of CUDA there",
                                          [2] = "NCCL reports an error of the system there",
                                          [3] = "NCCL reports an internal error there",
@@ -56,8 +56,7 @@ static const char *why_lost(const struct tree_node *status, enum watch_loss *los
                                                            : NULL;
 }
 
-/* A rank of the report; -1: it is none.  Where RAS does not know the process, its number is
- * -1. */
+/* Reads a rank of the report; -1: invalid.  A process unknown to RAS has number -1. */
 static int ras_read_rank(struct watch *w, struct ras_comm *c, const struct tree_node *r)
 {
     const struct tree_node *counts = tree_get(r, "collective_counts"), *n;
@@ -69,7 +68,7 @@ static int ras_read_rank(struct watch *w, struct ras_comm *c, const struct tree_
     const char *why = why_lost(tree_get(r, "status"), &loss);
 
     if (!counts && !why)
-        return 0; /* it answers, but has left this communicator */
+        return 0; /* it responds, but has left this communicator */
     int process = rank < 0 || rank >= c->size
                       ? -1
                       : watch_process(w, fnv_mix(key, (uint64_t)watch_whole(r, "cuda_dev", 0)),
@@ -95,7 +94,7 @@ static int ras_read_rank(struct watch *w, struct ras_comm *c, const struct tree_
     return 0;
 }
 
-/* The operation that a has launched more of than b, by the most; -1: none. */
+/* The operation with the largest lead of a over b in launches; -1: none. */
 static int op_ahead(const struct ras_rank *a, const struct ras_rank *b)
 {
     int best = -1;
@@ -109,7 +108,8 @@ static int op_ahead(const struct ras_rank *a, const struct ras_rank *b)
     return best;
 }
 
-/* One row: the call that some wait in and others have not come to, or all launched last. */
+/* Adds one row: the call in which some wait and others are missing, or the last one launched by
+   all. */
 static int add_calls(struct watch *w, const struct ras_comm *c)
 {
     const struct ras_rank *end = c->rank + c->size, *low = NULL, *next = NULL;
@@ -122,7 +122,7 @@ static int add_calls(struct watch *w, const struct ras_comm *c)
         if (r->there && differs < 0)
             differs = op_ahead(low, r);
         if (r->there && r->calls > low->calls && (!next || r->calls < next->calls))
-            next = r; /* the launches it has more come first */
+            next = r; /* its additional launches are the earliest */
     }
     int op = next && differs < 0 ? op_ahead(next, low) : METER_UNKNOWN;
     int comm = watch_comm(w, fnv_mix(c->id, (uint64_t)op), c->size);

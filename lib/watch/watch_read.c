@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds records: in files, in folders of them, of which run, and until when. */
+/* Finds records in files and folders, selects the run, and determines the time up to which they
+   reach. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,19 +16,19 @@
 #include "data/data_unpack.h"
 #include "watch/watch_parts.h"
 
-#define JSON_MAX (INT64_C(512) << 20) /* a tree of it takes several times as much */
+#define JSON_MAX (INT64_C(512) << 20) /* a tree takes several times as much memory */
 enum { FILES_MAX = 1 << 17 };
 
 struct files {
-    char **path; /* owned, as what they point to */
+    char **path; /* owned, and the texts */
     int count;
     size_t space;
 };
 
 struct reader {
-    int meters, others; /* files so far */
-    uint64_t run;       /* of the meters that count */
-    int most;           /* records of each */
+    int meters, others; /* number of files so far */
+    uint64_t run;       /* run of the meters that count */
+    int most;           /* largest number of records of a meter */
 };
 
 static void read_add_path(struct files *f, char *path)
@@ -72,8 +73,8 @@ static int64_t real_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The run that began last: a folder keeps the files of those before.  One that has not begun
- * yet hides none that has; clocks of hosts differ by less. */
+/* Selects the run that began last, since a folder keeps files of earlier runs.  A run that has
+   not begun yet does not hide others; hosts' clocks differ by less than this. */
 static void find_run(const struct files *all, struct reader *r)
 {
     const int64_t future_ns = real_ns() + INT64_C(60000000000);
@@ -101,7 +102,7 @@ static void find_run(const struct files *all, struct reader *r)
     mem_free(run);
 }
 
-/* A process that is gone, and did not say so, was killed: nobody waits for it now. */
+/* A process that ended without recording it was killed: no rank waits for it any more. */
 static int read_has_ended(const struct meter_header *h)
 {
     char host[METER_HOST] = "";
@@ -114,13 +115,13 @@ static int read_has_ended(const struct meter_header *h)
 static void set_now(struct watch *w, int64_t ns)
 {
     if (ns > real_ns())
-        ns = real_ns(); /* a file's date: nobody has waited until then */
+        ns = real_ns(); /* the file's date: waits are counted up to then */
     w->now_ns = ns > w->now_ns ? ns : w->now_ns;
 }
 
 /*
- * A file that a process still writes is read now; a copy says when it was made.  Nobody waits
- * in a call that a process left open when it ended.
+ * The time is now for a file that a process still writes, and the time of copying for a copy.
+ * A call that a process left open when it ended does not wait.
  */
 static void add_meter(struct watch *w, const struct meter_file *f, struct reader *r)
 {
@@ -131,7 +132,8 @@ static void add_meter(struct watch *w, const struct meter_file *f, struct reader
         w->other_runs++;
         return;
     }
-    /* Whatever its rank: before it has a communicator of all ranks it does not know its own. */
+    /* Identified by host and number: before it has a communicator of all ranks its rank is
+       unknown. */
     uint64_t host = fnv_bytes(h->host, strnlen(h->host, METER_HOST));
     int process = watch_process(w, fnv_mix(host, (uint64_t)h->process), h->rank, h->host);
     if (process < 0)
@@ -162,7 +164,8 @@ static void add_meter(struct watch *w, const struct meter_file *f, struct reader
     }
 }
 
-/* A regular file may be gzip's or zstd's: PyTorch's profiler writes .json.gz. */
+/* Reads a regular file, possibly compressed by gzip or zstd: PyTorch's profiler writes
+   .json.gz. */
 static int watch_read_text(const char *path, const struct stat *st, char **text, int64_t *bytes,
                            struct err *err)
 {
@@ -186,7 +189,8 @@ static int watch_read_text(const char *path, const struct stat *st, char **text,
     return rc;
 }
 
-/* Bytes read from a pipe are gone: it is no meter's.  A file that is being made is left out. */
+/* A pipe can be read only once, so it is not tried as a meter.  A file that is still being
+   created is skipped. */
 static int watch_read_file(struct watch *w, const char *path, struct reader *r, struct err *err)
 {
     struct stat st = {0};
