@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opens the files of a tokenizer: tokenizer.json, tokenizer.model, or GPT-2's of a vocabulary
- * and of merges (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019),
- * and what other files of the folder say about its tokens.
+ * Opens the files of a tokenizer: tokenizer.json, tokenizer.model, or GPT-2's vocabulary and
+ * merges (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019).  Reads
+ * its special tokens and its chat template from other files of the folder.
  */
 #include "token/token.h"
 
@@ -19,8 +19,8 @@
 #include "token/token_place.h"
 
 /*
- * In byte-level vocabularies a byte is written as a character that can be seen: those of
- * Latin-1 that can as themselves, the others as U+0100, U+0101, ... in order.
+ * In byte-level vocabularies each byte is represented by a visible character: visible
+ * characters of Latin-1 by themselves, the others by U+0100, U+0101, ... in order.
  */
 static void fill_codes(struct token_tables *t)
 {
@@ -66,9 +66,10 @@ int64_t token_bytes_of(const struct token_tables *t, const char *text, int64_t b
     return n;
 }
 
-/* ---- what files of the folder say ---- */
+/* ---- other files of the folder ---- */
 
-/* The number that a file of the folder gives a token: its text, or an integer, or the first. */
+/* The number of a token that a file of the folder gives as a text, an integer, or a list (its
+   first). */
 static int32_t token_named_token(const struct token_tables *t, const struct tree_node *root,
                                  const char *key)
 {
@@ -111,7 +112,8 @@ static int read_ends(struct token_tables *t, const struct token_place *p, struct
     return rc;
 }
 
-/* chat_template.jinja, or what one of two other files says alone or as "default". */
+/* Reads chat_template.jinja, or the template in one of two other files, alone or as
+   "default". */
 static int read_template(struct token_tables *t, const struct token_place *p, struct err *err)
 {
     static const char *const files[] = {"chat_template.json", "tokenizer_config.json"};
@@ -150,7 +152,7 @@ static struct tokenizer *new_tokenizer(void)
     return t;
 }
 
-/* Hands the opened tokenizer to the caller; rc: whether reading failed. */
+/* Passes the opened tokenizer to the caller; rc: whether reading failed. */
 static int token_finish(struct tokenizer **out, struct tokenizer *t, int rc)
 {
     static const char end[] = "<|endoftext|>";
@@ -166,12 +168,12 @@ static int token_finish(struct tokenizer **out, struct tokenizer *t, int rc)
     return 0;
 }
 
-/* ---- tokenizer.model, and what other files of its folder say ---- */
+/* ---- tokenizer.model, with the other files of its folder ---- */
 
 /*
- * Refuses tokens that the pieces of the model do not have where these are found in texts: that
- * of a value (a text, or an object with its content), those in a list or an object, or `name`
- * with a number (key NULL).
+ * Rejects tokens that would be found in texts but are not pieces of the model: the token of a
+ * value (a text, or an object with its content), those of a list or object, or, with key NULL,
+ * `name` with a number.
  */
 static int check_added(const struct token_tables *t, const struct tree *tree, const char *key,
                        const struct tree_node *v, struct err *err)
@@ -193,7 +195,7 @@ static int check_added(const struct token_tables *t, const struct tree *tree, co
     if (!key)
         tree_is_whole(v, &number);
     same &= !by_number || number == id;
-    for (int i = 0; i < 3 + by_number; i++) /* transformers skips the last one elsewhere */
+    for (int i = 0; i < 3 + by_number; i++) /* transformers ignores the last one elsewhere */
         same &= !tree_is(tree_get(v, flags[i]), "true");
     return same ? 0
                 : err_at(err, tree->name, v->line, key,
@@ -202,8 +204,8 @@ static int check_added(const struct token_tables *t, const struct tree *tree, co
                          text);
 }
 
-/* The tokens around a text: by default that of the beginning alone.  special is what
-   special_tokens_map.json has, which may name them, too. */
+/* Sets the tokens around a text; the default is only the beginning token.  special: the
+   contents of special_tokens_map.json, which may name the tokens too. */
 static int read_wrap(struct token_tables *t, const struct tree *config,
                      const struct tree_node *special, struct err *err)
 {
@@ -226,7 +228,7 @@ static int read_wrap(struct token_tables *t, const struct tree *config,
     return 0;
 }
 
-/* p NULL: the file alone. */
+/* Reads a tokenizer.model; p NULL: without other files. */
 static int read_spm(struct token_tables *t, const char *name, const char *text, int64_t bytes,
                     const struct token_place *p, struct err *err)
 {
@@ -271,7 +273,7 @@ int tokenizer_parse(struct tokenizer **out, const char *name, const char *text, 
 
 /* ---- GPT-2's files ---- */
 
-/* Lines of "LEFT RIGHT", after a first one that may begin with #version. */
+/* Reads lines of "LEFT RIGHT", after an optional first line that begins with #version. */
 static int read_merges(struct token_vocab *v, const char *name, const char *text, int64_t bytes,
                        struct err *err)
 {
@@ -290,7 +292,7 @@ static int read_merges(struct token_vocab *v, const char *name, const char *text
     return 0;
 }
 
-/* Read as if GPT-2's tokenizer.json had the vocabulary and the merges. */
+/* Treats the texts as the vocabulary and merges of GPT-2's tokenizer.json. */
 int tokenizer_parse_gpt2(struct tokenizer **out, const char *vocab_name, const char *vocab,
                          int64_t vocab_bytes, const char *merges_name, const char *merges_text,
                          int64_t merges_bytes, struct err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decodes, token by token.  Where others would put U+FFFD for bytes that are no UTF-8 (or not
- * yet: a character may have several tokens), these are the bytes themselves.
+ * Decodes token by token.  Returns bytes that are not UTF-8 (or not yet: a character may span
+ * several tokens) unchanged, where other decoders return U+FFFD.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "token/token_parts.h"
 
-/* <0x00> to <0xFF>, or -1. */
+/* The byte of "<0x00>" to "<0xFF>", or -1. */
 static int fallback_byte(const char *text, int64_t bytes)
 {
     if (bytes != 6 || memcmp(text, "<0x", 3) || text[5] != '>' ||
@@ -23,7 +23,7 @@ static int begins_with(const char *text, int64_t bytes, const char *with, size_t
     return n && (size_t)bytes >= n && memcmp(text, with, n) == 0;
 }
 
-/* Strips each token by itself, or once, when decoding is fused, the whole text. */
+/* Strips each token, or with fused decoding only the whole text's beginning. */
 static void strip_left(const struct token_step *s, int fused, struct tokenizer_stream *stream,
                        struct token_buffer *b)
 {
@@ -89,7 +89,7 @@ const char *tokenizer_decode(struct tokenizer *t, struct tokenizer_stream *strea
         case TOKEN_BYTE_LEVEL:
             replace("", "", b, &t->prefixed);
             n = token_bytes_of(a, t->prefixed.text, b->bytes, b->text);
-            if (n < 0) /* a token that is spelled as it is */
+            if (n < 0) /* a token with literal spelling */
                 memcpy(b->text, t->prefixed.text, (size_t)b->bytes);
             b->bytes = n < 0 ? b->bytes : n;
             fused = 1;
@@ -103,7 +103,7 @@ const char *tokenizer_decode(struct tokenizer *t, struct tokenizer_stream *strea
         case TOKEN_REPLACE:
             replace(s->from, s->to, b, &t->prefixed);
             break;
-        case TOKEN_METASPACE: /* the first token has none of them */
+        case TOKEN_METASPACE: /* the first token gets no space */
             replace(s->to, s->add && !stream->tokens ? "" : " ", b, &t->prefixed);
             break;
         case TOKEN_STRIP:

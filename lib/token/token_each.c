@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cuts a long text into parts, which threads encode in memory that does not grow with it:
- * between two words, where no token goes across, nor a match of a pattern that is known:
+ * Splits a long text into parts, which threads encode in bounded memory.  Cuts between two
+ * words, where no token and no match of a known pattern crosses:
  *
  *     the end of a line|and the next one| is cut here         one blank or end of a line
  *                                                             between two letters
@@ -23,7 +23,8 @@ static void add_late(struct token_tables *t, struct token_step step)
     t->late.step[t->late.count++] = step;
 }
 
-/* Changes of the first pre-tokenizer come first, as normalizers: the rest then only cuts. */
+/* Moves text changes of the first pre-tokenizer to the front, as normalizers; the rest then
+   only splits. */
 static void split_first(struct token_tables *t)
 {
     struct token_step *s = t->pre.count ? &t->pre.step[0] : NULL;
@@ -46,7 +47,7 @@ static int is_one_character(const char *text)
     return text && text[0] && !text[utf8_next(text, NULL)];
 }
 
-/* Whether normalizers do to a part what they do to it within the text. */
+/* Whether normalizers change a part in the same way as within the whole text. */
 static int are_local(const struct token_steps *steps)
 {
     for (int i = 0; i < steps->count; i++) {
@@ -57,13 +58,14 @@ static int are_local(const struct token_steps *steps)
     return 1;
 }
 
-/* A letter, or what may stand in its place in front of a blank in scripts without any. */
+/* A letter, or a character that replaces it before a blank in scripts without letters. */
 static int is_edge(uint32_t code)
 {
     return code < 0x80 ? isalpha((int)code) : !token_is_space(code) && code != 0x2581;
 }
 
-/* Whether text[at] is the one blank between two words: at least its end is then cut. */
+/* Whether text[at] is the single blank between two words: the text is then split at its end at
+   least. */
 static int is_gap(const char *text, int64_t at, int64_t bytes)
 {
     char tail[5] = {0};
@@ -82,7 +84,7 @@ static int is_gap(const char *text, int64_t at, int64_t bytes)
     return utf8_next(tail, &before) == n && is_edge(before);
 }
 
-/* Whether no merge makes a token of what is on both sides of a gap. */
+/* Whether no merge makes a token across a gap. */
 static int ends_at_gaps(const struct token_vocab *v)
 {
     int n;
@@ -117,7 +119,7 @@ static int are_known(const struct token_tables *t)
     return cuts;
 }
 
-/* Whether an added token could be at a gap. */
+/* Whether an added token could lie at a gap. */
 static int meets_gaps(const struct token_vocab *v, const struct token_added *a)
 {
     const struct token_piece *p = &v->piece[a->id];

@@ -3,12 +3,12 @@
  * Encodes a text with a tokenizer:
  *
  *     text         Once <|x|>upon a time
- *     segments     Once |<|x|>|upon a time     added tokens, as the text spells them
- *     normalized   _Once |<|x|>|_upon_a_time   then added tokens that are normalized, too
+ *     segments     Once |<|x|>|upon a time     added tokens, as spelled in the text
+ *     normalized   _Once |<|x|>|_upon_a_time   then normalized added tokens
  *     pieces       _Once |<|x|>|_upon|_a|_time pre-tokenizers, one after the other
  *     tokens       by token_merge.c
  *
- * Bytes that are no UTF-8 are a piece of their own, and are not normalized.
+ * Bytes that are not UTF-8 form a separate piece and are not normalized.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int encode_run_steps(struct tokenizer *t, int level, struct piece p, stru
 
 /* ---- a pre-tokenizer ---- */
 
-/* Pieces as they come; the last one may still grow. */
+/* Pieces in order; the last one may still grow. */
 struct cutting {
     const struct token_step *step;
     int level;
@@ -43,7 +43,7 @@ static int put_last(struct tokenizer *t, struct cutting *c)
     return has ? encode_run_steps(t, c->level + 1, c->last, c->err) : 0;
 }
 
-/* A match, or what lies between two. */
+/* Adds a match, or the text between two matches. */
 static int encode_add_piece(struct tokenizer *t, struct cutting *c, const char *from,
                             const char *to, int matches)
 {
@@ -81,7 +81,7 @@ static int cut_piece(struct tokenizer *t, const struct token_step *s, int level,
             return -1;
         if (!found)
             break;
-        if (from == to && to == last) { /* nothing, where a match has just ended */
+        if (from == to && to == last) { /* an empty match right after a match */
             int n = 1;
             if (at < p.bytes)
                 token_code_at(p.text + at, &n);
@@ -127,7 +127,7 @@ static void encode_put_id(struct tokenizer *t, int32_t id)
     t->ids[t->count++] = id;
 }
 
-/* Adds a normalized text: added tokens that are normalized, and between them the words. */
+/* Adds a normalized text: normalized added tokens, and the words between them. */
 static int put_normalized(struct tokenizer *t, const char *text, int64_t bytes,
                           enum token_begins begins, struct err *err)
 {
@@ -153,7 +153,7 @@ static int put_normalized(struct tokenizer *t, const char *text, int64_t bytes,
     return 0;
 }
 
-/* UTF-8 without added tokens that are not normalized. */
+/* Adds UTF-8 without unnormalized added tokens. */
 static int encode_put_text(struct tokenizer *t, const char *text, int64_t bytes,
                            enum token_begins begins, struct err *err)
 {
@@ -167,7 +167,7 @@ static int encode_put_text(struct tokenizer *t, const char *text, int64_t bytes,
                : 0;
 }
 
-/* Bytes of the UTF-8 sequence at p, of `left` bytes, or 0. */
+/* Length of the UTF-8 sequence at p, where `left` bytes remain, or 0. */
 static int utf8_step(const char *p, int64_t left)
 {
     char tail[5] = {0};
@@ -179,7 +179,7 @@ static int utf8_step(const char *p, int64_t left)
     return n <= left ? n : 0;
 }
 
-/* The end of the bytes from p on that are UTF-8, or (valid 0) that are none. */
+/* The end of the valid UTF-8 from p on, or with valid 0 of the invalid bytes. */
 static const char *utf8_end(const char *p, const char *end, int valid)
 {
     while (p < end) {

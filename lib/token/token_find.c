@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds added tokens in a text: the leftmost, of these the longest; then what they take of the
- * white space around them.
+ * Finds added tokens in a text: the leftmost, of these the longest; then strips white space
+ * around them.
  */
 #include <string.h>
 
@@ -11,16 +11,16 @@
 
 struct node { /* of a tree of bytes: children are linked */
     int32_t child, next;
-    int32_t added; /* the token that ends here, of token_tables.added; -1: none */
+    int32_t added; /* index in token_tables.added of the token that ends here; -1: none */
     unsigned char byte;
 };
 
 struct token_finder {
     const struct token_tables *tables;
-    struct node *node; /* [nodes], the root first */
+    struct node *node; /* [nodes], root first */
     size_t space;
     int32_t nodes;
-    uint64_t begins[1024]; /* a bit for each two bytes with which a token begins */
+    uint64_t begins[1024]; /* a bit for each pair of bytes that begins a token */
 };
 
 static int32_t child_of(const struct token_finder *f, int32_t at, unsigned char byte)
@@ -48,7 +48,7 @@ static void add_token(struct token_finder *f, int32_t added, const char *text, i
         int32_t next = child_of(f, at, (unsigned char)text[i]);
         at = next >= 0 ? next : find_add_node(f, at, (unsigned char)text[i]);
     }
-    if (f->node[at].added < 0) /* two may be the same once they are normalized */
+    if (f->node[at].added < 0) /* two tokens may be equal after normalization */
         f->node[at].added = added;
     for (unsigned second = 0; bytes == 1 && second < 256; second++) {
         unsigned both = (unsigned char)text[0] << 8 | second;
@@ -74,7 +74,7 @@ struct token_finder *token_finder_new(const struct token_tables *t, int normaliz
         int64_t bytes = p->bytes;
         if (!t->added[i].normalized != !normalized)
             continue;
-        /* Where this needs too many steps, the token is found as it is spelled. */
+        /* If normalization needs too many steps, the token is searched for as spelled. */
         if (t->added[i].normalized == 1 && token_normalize(&scratch, &t->normal, scratch.normal,
                                                            TOKEN_TEXT, &text, &bytes, &err)) {
             text = t->vocab.text + p->at;
@@ -115,7 +115,7 @@ static const struct token_added *match_at(const struct token_finder *f, const ch
     return best;
 }
 
-/* The character at p, or that before; a byte that is no UTF-8 is itself. */
+/* The character at p; U+FFFD for an invalid byte. */
 static uint32_t code_near(const char *p, const char *end)
 {
     char tail[5] = {0};
@@ -149,7 +149,8 @@ int token_finder_next(const struct token_finder *f, const char *begin, const cha
             p = to - 1;
             continue;
         }
-        /* One in white space that the last one took: not if it takes some itself. */
+        /* Skips a token inside white space that the previous token took, unless it strips white
+           space itself. */
         *found = (struct token_found){p < done && a->lstrip ? done : p, to, to, a->id};
         while (a->lstrip && found->from > done) {
             const char *last = token_code_before(done, found->from);

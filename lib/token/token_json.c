@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads tokenizer.json of Hugging Face's tokenizers: the kinds of parts there are, and their
- * keys.
+ * Reads tokenizer.json of Hugging Face's tokenizers.  Lists the supported kinds of steps and
+ * their keys.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static const struct kind processors[] = {
     {"Sequence", TOKEN_SEQUENCE, "type processors"},
     {0}};
 
-/* Pre-tokenizers that are patterns: White_Space and words are those of the regex crate. */
+/* Pre-tokenizers defined by patterns; White_Space and words are those of Rust's regex crate. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}"
 static const struct {
     const char *name, *pattern;
@@ -70,13 +70,13 @@ struct parts {
     struct tree *tree;
     struct token_tables *t;
     struct err *err;
-    int32_t tokens; /* of the vocabulary and those added so far */
+    int32_t tokens; /* number of tokens of the vocabulary and added so far */
 };
 
 typedef int take_step(struct parts *p, const struct tree_node *n, const struct kind *k,
                       struct token_steps *to);
 
-/* The step's kind, and that it has this kind's keys; NULL: an error. */
+/* Finds the step's kind and checks its keys; NULL: an error. */
 static const struct kind *read_kind(struct parts *p, const struct tree_node *n,
                                     const struct kind *kinds)
 {
@@ -95,7 +95,7 @@ static const struct kind *read_kind(struct parts *p, const struct tree_node *n,
     return NULL;
 }
 
-/* A step, or those of a sequence, in order. */
+/* Reads a step, or the steps of a sequence, in order. */
 static int read_steps(struct parts *p, const struct tree_node *n, const struct kind *kinds,
                       take_step *take, struct token_steps *to)
 {
@@ -114,7 +114,7 @@ static int read_steps(struct parts *p, const struct tree_node *n, const struct k
     return 0;
 }
 
-/* A text of a step, its own copy; absent, it stays as it is. */
+/* Copies a text of a step; an absent key leaves *out unchanged. */
 static int json_read_text(struct parts *p, const struct tree_node *n, const char *key,
                           char **out)
 {
@@ -172,7 +172,7 @@ static int read_scheme(struct parts *p, const struct tree_node *n, struct token_
     return 0;
 }
 
-/* The keys that steps have, whichever they are; what a kind lacks is absent. */
+/* Reads the keys of all kinds of steps; keys that a kind lacks are absent. */
 static int json_read_keys(struct parts *p, const struct tree_node *n, struct token_step *s)
 {
     static const char *const behaviors[] = {"Removed", "Isolated", "MergedWithPrevious",
@@ -236,7 +236,7 @@ static int json_add_step(struct parts *p, const struct tree_node *n, const struc
 
 /* ---- the model ---- */
 
-/* The pieces that stand for bytes: characters, or the names of the fallback. */
+/* Finds the pieces of bytes: characters, or the names of the byte fallback. */
 static int json_read_bytes(struct parts *p, const struct tree_node *n)
 {
     struct token_vocab *v = &p->t->vocab;
@@ -324,7 +324,7 @@ static int read_added(struct parts *p, const struct tree_node *n, int64_t most)
         return -1;
     if (id < 0 || !content)
         return tree_fail(p->tree, n, id < 0 ? "id" : "content", p->err, "is null");
-    if (!*content) /* there is nothing to find */
+    if (!*content) /* nothing to search for */
         return 0;
     a->id = (int32_t)id;
     int64_t bytes = (int64_t)strlen(content);
@@ -392,7 +392,7 @@ static int add_ids(struct parts *p, const struct tree_node *special, const char 
     return 0;
 }
 
-/* Adds the tokens before and after the one sequence of a text alone. */
+/* Adds the tokens before and after a single sequence. */
 static int add_processor(struct parts *p, const struct tree_node *n, const struct kind *k,
                          struct token_steps *to)
 {
@@ -430,7 +430,7 @@ static int add_processor(struct parts *p, const struct tree_node *n, const struc
 
 /* ---- the whole ---- */
 
-/* Which of the known ways of cutting words the steps are. */
+/* Identifies the steps as one of the known pre-tokenizers. */
 static enum tokenizer_words find_words(const struct token_tables *t)
 {
     const struct token_step *s = t->pre.step;
@@ -506,7 +506,7 @@ static int json_read_parts(struct parts *p)
     struct token_tables *t = p->t;
     struct token_steps templates = {0};
 
-    /* Truncation and padding are for batches of models: a text is encoded whole here. */
+    /* Truncation and padding concern batches for models: texts are encoded whole here. */
     if (tree_keys(p->tree, root,
                   "version? truncation? padding? added_tokens? normalizer? pre_tokenizer? "
                   "post_processor? decoder? model",

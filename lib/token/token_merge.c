@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Turns a word into tokens: its characters, or bytes, of which the pair with the lowest rank is
- * merged, the leftmost of equals, until nothing can be merged.
+ * Encodes a word: begins with its characters or bytes and merges the pair with the lowest rank,
+ * the leftmost of equals, until no pair can be merged.
  */
 #include <limits.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "token/token_parts.h"
 
-/* A piece of the model itself, no added token. */
+/* Finds a piece of the model itself, not an added token. */
 static int32_t model_piece(const struct token_tables *a, const char *text, int64_t bytes)
 {
     int32_t id = token_vocab_find(&a->vocab, text, bytes);
@@ -27,7 +27,7 @@ static int pair_less(const struct token_pair *a, const struct token_pair *b)
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
 
-/* Into the heap: the merge of the part at `at` and the one after it, if there is one. */
+/* Adds the merge of the part at `at` and the next part to the heap, if there is one. */
 static void heap_push(struct tokenizer *t, int32_t at)
 {
     int32_t after = t->part[at].after;
@@ -63,7 +63,7 @@ static struct token_pair heap_pop(struct tokenizer *t)
     return top;
 }
 
-/* ids[0 .. n): merged in place; what is left. */
+/* Merges ids[0 .. n) in place; returns their new number. */
 static int32_t merge_ids(struct tokenizer *t, int32_t *ids, int32_t n)
 {
     int32_t count = 0;
@@ -78,7 +78,7 @@ static int32_t merge_ids(struct tokenizer *t, int32_t *ids, int32_t n)
         struct token_pair p = heap_pop(t);
         struct token_part *left = &t->part[p.at];
         if (left->id != p.left || left->after < 0 || t->part[left->after].id != p.right)
-            continue; /* one of them has been merged since */
+            continue; /* one of the two has been merged since */
         struct token_part *right = &t->part[left->after];
         left->id = p.to;
         left->after = right->after;
@@ -96,7 +96,7 @@ static int32_t merge_ids(struct tokenizer *t, int32_t *ids, int32_t n)
 
 /* ---- words ---- */
 
-/* The token of a character, which is unknown; bytes or nothing in its place. */
+/* Adds the tokens of an unknown character: its bytes, or the unknown token later. */
 static int32_t *put_unknown(const struct token_tables *a, const char *p, int bytes,
                             int *unknown, int32_t *to)
 {
@@ -112,14 +112,14 @@ static int32_t *put_unknown(const struct token_tables *a, const char *p, int byt
     }
     if (m->unk < 0)
         return to;
-    /* It is put down where a known character follows, or the end. */
+    /* The pending unknown token is written before the next known character, or at the end. */
     if (*unknown && !m->fuse_unk)
         *to++ = m->unk;
     *unknown = 1;
     return to;
 }
 
-/* The tokens of the characters of a word, one for each of its bytes at most. */
+/* Writes the tokens of a word's characters, at most one for each byte. */
 static int32_t first_ids(const struct token_tables *a, const char *word, int32_t bytes,
                          int32_t *ids)
 {
@@ -151,7 +151,7 @@ static int32_t first_ids(const struct token_tables *a, const char *word, int32_t
     return (int32_t)(to - ids);
 }
 
-/* A word that is a token as a whole, where merges are ignored then; or -1. */
+/* The token of the whole word, for models that then ignore merges; or -1. */
 static int32_t whole_word(const struct token_tables *a, const char *word, int32_t bytes)
 {
     char text[256];
@@ -172,7 +172,7 @@ static int32_t whole_word(const struct token_tables *a, const char *word, int32_
     return model_piece(a, text, n);
 }
 
-/* ids has room for as many as the word has bytes. */
+/* ids has space for one token for each byte of the word. */
 static int32_t merge_word(struct tokenizer *t, const char *word, int32_t bytes, int32_t *ids)
 {
     const struct token_tables *a = t->tables;
@@ -211,7 +211,7 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes)
         int64_t n = bytes;
         if (n > TOKEN_WORD_MAX && !t->tables->bytes)
             n = token_code_before(word, word + TOKEN_WORD_MAX + 1) - word;
-        if (n > TOKEN_WORD_MAX || n == 0) /* bytes, or what is no UTF-8 */
+        if (n > TOKEN_WORD_MAX || n == 0) /* bytes, or invalid UTF-8 */
             n = TOKEN_WORD_MAX;
         t->ids = mem_grow(t->ids, &t->ids_space, (size_t)(t->count + n), sizeof *t->ids);
         if (n <= TOKEN_CACHE_BYTES)
@@ -226,9 +226,9 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes)
 /* ---- texts without words ---- */
 
 /*
- * A bit, by a hash, for each two characters that follow one another in a token of a merge.
- * Between two characters without it no merge is ever made: the text before and the text after
- * become the tokens that they become alone.  Bits of others cost a cut, no more.
+ * A bit, indexed by a hash, for each pair of adjacent characters inside a token made by a
+ * merge.  Between a pair without a bit no merge is ever made, so both sides of the text can be
+ * encoded separately.  A hash collision only prevents a cut.
  */
 enum { JOINT_BITS = 20 };
 
@@ -239,7 +239,8 @@ static uint32_t merge_joint_of(uint32_t left, uint32_t right)
     return (uint32_t)(hash >> (64 - JOINT_BITS));
 }
 
-/* Whether merges join bytes of the fallback, or unknown characters: no text tells these. */
+/* Whether merges join byte-fallback tokens or unknown characters, which the text does not
+   show. */
 static int merges_others(const struct token_tables *a)
 {
     const struct token_vocab *v = &a->vocab;
@@ -263,7 +264,7 @@ uint64_t *token_joints_new(const struct token_tables *a)
     const struct token_model *m = &a->model;
     int n;
 
-    /* Where unknown characters are dropped or fused, their neighbours meet. */
+    /* If unknown characters are dropped or fused, their neighbours become adjacent. */
     if (a->bytes || m->ignore_merges || merges_others(a) ||
         !(m->all_bytes || (m->unk >= 0 && !m->fuse_unk && !m->byte_fallback)))
         return NULL;

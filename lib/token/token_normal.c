@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Normalizes texts: Unicode's forms by utf8proc, and replacements.  Most texts are in form C
- * already, and most of the others but for some characters: only these go through utf8proc.
+ * Normalizes texts: Unicode's forms with utf8proc, and replacements.  Most texts are in form C
+ * already, or differ from it in few characters: only these go through utf8proc.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static int compare_marks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts each run of marks by their combining classes, equal ones in the order of the text. */
+/* Sorts each run of marks by combining class, equal ones in the order of the text. */
 static void sort_marks(utf8proc_int32_t *code, int64_t count)
 {
     uint64_t *mark = NULL, class;
@@ -49,10 +49,10 @@ static void sort_marks(utf8proc_int32_t *code, int64_t count)
     mem_free(mark);
 }
 
-/* A form of a text.  utf8proc_map needs n * n steps to sort a run of n marks. */
+/* Converts a text to a form.  utf8proc_map would need n * n steps to sort a run of n marks. */
 static void add_form(struct token_buffer *to, const char *text, int64_t bytes, int how)
 {
-    enum { LONGEST = 32 }; /* the most that a character becomes: 18 in Unicode 15 */
+    enum { LONGEST = 32 }; /* longest result of a character: 18 in Unicode 15 */
     utf8proc_option_t options = UTF8PROC_STABLE | (utf8proc_option_t)how;
     utf8proc_int32_t *code = NULL;
     size_t space = 0;
@@ -60,7 +60,7 @@ static void add_form(struct token_buffer *to, const char *text, int64_t bytes, i
     int n, class = 0;
 
     for (const char *p = text; p < text + bytes; p += n) {
-        /* one more: utf8proc_reencode ends the text by a zero */
+        /* one more: utf8proc_reencode adds a final zero */
         code = mem_grow(code, &space, (size_t)count + LONGEST + 1, sizeof *code);
         utf8proc_ssize_t parts = utf8proc_decompose_char(
             (utf8proc_int32_t)token_code_at(p, &n), code + count, LONGEST, options, &class);
@@ -77,8 +77,8 @@ static void add_form(struct token_buffer *to, const char *text, int64_t bytes, i
 }
 
 /*
- * A character that form C neither changes nor joins to the one in front: no mark, not made of
- * others, no vowel or final consonant of Hangul.
+ * Whether form C neither changes the character nor joins it to the previous one: it is not a
+ * mark, not composed, and not a vowel or final consonant of Hangul.
  */
 static int begins_part(uint32_t code)
 {
@@ -117,7 +117,7 @@ static void add_nfc(struct token_buffer *to, const char *text, int64_t bytes)
     token_buffer_add(to, done, end - done);
 }
 
-/* Simple mappings, and the one character that becomes two. */
+/* Lowercases: simple mappings, and the one character that becomes two. */
 static void add_lower(struct token_buffer *to, const char *text, int64_t bytes)
 {
     char out[4];
@@ -178,7 +178,7 @@ static void strip(const struct token_step *s, const char **text, int64_t *bytes)
     *bytes = end - p;
 }
 
-/* A normalizer's prefix is always added; a pre-tokenizer's is not where it is there. */
+/* A normalizer always adds its prefix; a pre-tokenizer only if it is missing. */
 static int needs_prefix(const struct token_step *s, enum token_begins begins, const char *text,
                         int64_t bytes)
 {
@@ -201,7 +201,7 @@ int token_normalize(struct tokenizer *t, const struct token_steps *steps,
         const struct token_step *s = &steps->step[i];
         struct token_buffer *to = &buffer[i % 2];
         to->bytes = 0;
-        token_buffer_add(to, "", 0); /* memory, though all may be removed */
+        token_buffer_add(to, "", 0); /* allocates, in case all is removed */
         switch (s->kind) {
         case TOKEN_NFC:
             add_nfc(to, *text, *bytes);

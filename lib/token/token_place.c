@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds and reads the files of a tokenizer's folder, or takes those that a caller has read. */
+/* Finds and reads the files of a tokenizer's folder, or uses files that the caller has read. */
 #include "token/token_place.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-/* The largest in use, of 256,000 tokens, have 35 MB; one in lines of its own twice as much. */
+/* The largest in use, of 256,000 tokens, have 35 MB; with a line for each token twice that. */
 enum { FILE_MAX = 256 << 20 };
 
 int token_read_text(const struct token_place *p, const char *path, char **text, int64_t *bytes,
@@ -34,7 +34,7 @@ int token_read_found(const struct token_place *p, const char *path, char **text,
                    (!*text && err_set(err, ERR_MISMATCH, "'%s' was not read before", path)));
 }
 
-/* The first of the names that is in the folder; NULL: none. */
+/* The first of the names that exists in the folder; NULL: none. */
 static char *find_file(const char *dir, const char *const names[3])
 {
     for (int i = 0; i < 3 && names[i]; i++) {
@@ -81,8 +81,9 @@ int token_read_json(const struct token_place *p, const char *name, const char *u
 }
 
 /*
- * vocab.json and merges.txt alone do not say how a text is cut into words: models other than
- * GPT-2 have such files too, and a tokenizer_config.json that names another class.
+ * Rejects vocab.json and merges.txt if tokenizer_config.json names a class other than GPT-2's:
+ * other models have such files too, and the files alone do not define how a text is split into
+ * words.
  */
 static int check_class(const struct token_place *p, struct err *err)
 {

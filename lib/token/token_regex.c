@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Translates regular expressions from Oniguruma's syntax, which tokenizer.json uses, to
- * PCRE2's: what both have in common, and what differs alone in its spelling.  The rest is an
- * error.
+ * PCRE2's: the common features, and those that differ only in spelling.  Other features are
+ * errors.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -12,11 +12,11 @@
 #include "base/mem.h"
 #include "token/token_parts.h"
 
-/* Oniguruma's \w; PCRE2's lacks marks, or has others, by its version. */
+/* Oniguruma's \w; PCRE2's lacks marks, or has others, depending on its version. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 
 struct translation {
-    const char *at; /* in the pattern */
+    const char *at; /* position in the pattern */
     int in_class;
     FILE *out;
     struct err *err;
@@ -28,7 +28,7 @@ static int fail_at(struct translation *t, int bytes)
                    "has '%.*s', which is not supported in a regular expression", bytes, t->at);
 }
 
-/* For a script PCRE2 takes those characters that are used with it as well. */
+/* For a script PCRE2 also matches characters that are used with the script. */
 static int put_property(struct translation *t)
 {
     const char *name = t->at + 3, *end = t->at[2] == '{' ? strchr(name, '}') : NULL;
@@ -45,7 +45,7 @@ static int put_property(struct translation *t)
     return 0;
 }
 
-/* \xHH, \x{H...}, \uHHHH: one character. */
+/* Translates \xHH, \x{H...}, \uHHHH: one character. */
 static int regex_put_code(struct translation *t)
 {
     int brace = t->at[1] == 'x' && t->at[2] == '{', most = t->at[1] == 'u' ? 4 : brace ? 6 : 2;
@@ -54,7 +54,7 @@ static int regex_put_code(struct translation *t)
 
     while (n < most && isxdigit((unsigned char)digits[n]))
         n++;
-    /* Two digits are a byte there, not a character. */
+    /* To Oniguruma two digits are a byte, not a character. */
     if (n == 0 || (brace ? digits[n] != '}' : n != most) ||
         (most == 2 && !strchr("01234567", digits[0])))
         return fail_at(t, 2);
@@ -121,7 +121,7 @@ static int regex_put_group(struct translation *t)
     return fail_at(t, 3);
 }
 
-/* {n}, {n,} or {n,m}; what follows may mean another thing than to PCRE2. */
+/* Translates {n}, {n,} or {n,m}; a suffix may have another meaning in PCRE2. */
 static int put_interval(struct translation *t)
 {
     size_t n = 1 + strspn(t->at + 1, "0123456789");
@@ -202,7 +202,7 @@ int token_regex_compile(struct token_regex *r, const char *pattern, int literal,
         pcre2_get_error_message(code, why, sizeof why);
         err_set(err, ERR_INPUT, "is no regular expression: %s", (char *)why);
     } else {
-        /* Where code cannot be made (a kernel that forbids it), matching is slower. */
+        /* If code cannot be generated (a kernel may forbid it), matching is slower. */
         pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);
     }
     mem_free(text);
@@ -218,7 +218,8 @@ void token_regex_release(struct token_regex *r)
 int token_regex_next(struct tokenizer *t, const struct token_regex *r, const char *text,
                      int64_t bytes, int64_t at, int64_t *from, int64_t *to, struct err *err)
 {
-    /* Words are within the window; what begins later, or ends with it, needs the whole. */
+    /* Words lie inside the window; a match that begins later, or reaches its end, needs the
+       whole text. */
     int64_t window = bytes - at > TOKEN_WORD_MAX
                          ? token_code_before(text + at, text + at + TOKEN_WORD_MAX + 1) - text
                          : bytes;

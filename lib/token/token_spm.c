@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads tokenizer.model, SentencePiece's file of a vocabulary: messages of protocol buffers, by
- * the numbers that sentencepiece_model.proto gives their fields.
+ * Reads tokenizer.model, SentencePiece's vocabulary file: protocol buffer messages with the
+ * field numbers of sentencepiece_model.proto.
  *
  *     1 pieces      1 text  2 score  3 type
  *     2 trainer     3 model type  24 spaces as suffixes  35 byte fallback  41 begin  42 end
  *     3 normalizer  2 table  3 dummy prefix  4 remove extra spaces  5 escape spaces
  *     5 denormalizer  2 table
  *
- * A model of pairs has no list of merges: of all neighbours whose joined text is a piece those
- * are joined whose piece has the highest score, the leftmost of equals.
+ * A BPE model has no list of merges: of all neighbours whose joined text is a piece it joins
+ * those whose piece has the highest score, the leftmost of equals.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 #include "base/utf8.h"
 #include "token/token_parts.h"
 
-/* The cost of a piece is the square of its bytes; trainers make 16 characters at most. */
+/* The cost of a piece is the square of its length; trainers make at most 16 characters. */
 enum { PIECE_MAX = 1024 };
 
 /* ---- messages ---- */
@@ -45,8 +45,8 @@ static int spm_take_number(struct message *m, uint64_t *value)
 }
 
 /*
- * The next field, number << 3 | coding, and *value or the bytes of *in; 0: the end, -1: it is
- * not a message.
+ * Returns the next field, number << 3 | wire type, and sets *value or the bytes of *in; 0: the
+ * end, -1: not a message.
  */
 static int64_t next_field(struct message *m, uint64_t *value, struct message *in)
 {
@@ -80,12 +80,12 @@ struct reading {
     struct token_tables *t;
     const char *name;
     struct err *err;
-    struct scored *scored; /* [scored_count] pieces that others are joined to */
+    struct scored *scored; /* [scored_count] pieces that are results of merges */
     size_t space, added_space;
     int32_t scored_count;
     int32_t unk, begin, end;
     int type, suffix, fallback, prefix, shorten, escape;
-    int table; /* the normalizer or the denormalizer has one */
+    int table; /* the normalizer or the denormalizer has a table */
 };
 
 static int spm_fail_format(const struct reading *r)
@@ -107,8 +107,8 @@ static int spm_is_utf8(const char *text, int64_t bytes)
     return n && strlen(text) == (size_t)bytes;
 }
 
-/* As SentencePiece: byte pieces are "<0x00>" to "<0xFF>", with byte_fallback all of them, and
-   without it none. */
+/* Checks SentencePiece's rule: byte pieces are "<0x00>" to "<0xFF>", all of them with
+   byte_fallback, none without. */
 static int check_bytes(const struct reading *r)
 {
     const struct token_vocab *v = &r->t->vocab;
@@ -179,13 +179,13 @@ static int spm_read_piece(struct reading *r, struct message m)
         if (key == KEY(1, BYTES))
             text = in;
         else if (key == KEY(2, FIXED32))
-            memcpy(&score, in.at, sizeof score); /* a little-endian host's */
+            memcpy(&score, in.at, sizeof score); /* hosts are little-endian */
         else if (key == KEY(3, VARINT))
             type = value;
     return key < 0 ? spm_fail_format(r) : spm_add_piece(r, text, score, type);
 }
 
-/* The model (which 0), or one of its messages other than pieces. */
+/* Reads the model (which 0), or one of its messages other than pieces. */
 static int read_message(struct reading *r, int which, struct message m)
 {
     const struct {
@@ -246,7 +246,7 @@ static int compare_scores(const void *a, const void *b)
                                 : (x->id > y->id) - (x->id < y->id);
 }
 
-/* A piece is made of any two others of which it is made up; equal scores are equal ranks. */
+/* A piece is a merge of any two pieces whose texts form it; equal scores are equal ranks. */
 static int add_merges(struct reading *r)
 {
     struct token_vocab *v = &r->t->vocab;
@@ -265,7 +265,7 @@ static int add_merges(struct reading *r)
             if (right >= 0 && !v->piece[left].added && !v->piece[right].added)
                 token_vocab_merge(v, left, right, r->scored[i].id, rank);
             token_code_at(text + at, &n);
-            /* SentencePiece merges texts, so it would make the piece all the same. */
+            /* SentencePiece merges texts, so it would make the piece anyway. */
             if (token_vocab_find(v, text + at, n) < 0)
                 return err_at(r->err, r->name, 0, NULL,
                               "has a piece %d '%.*s' with '%.*s', expected a piece of each "
@@ -277,8 +277,8 @@ static int add_merges(struct reading *r)
 }
 
 /*
- * The rest of it as tokenizer.json has it.  SentencePiece gives each part of a text between
- * added tokens its space; with a `legacy` of false transformers gives one to the text.
+ * Sets the remaining tables as tokenizer.json would.  SentencePiece adds a space to each part
+ * of a text between added tokens; with `legacy` false transformers adds one to the whole text.
  */
 static int read_rest(const struct reading *r, int legacy)
 {
@@ -309,7 +309,7 @@ static int read_rest(const struct reading *r, int legacy)
 int token_spm_read(struct token_tables *t, const char *name, const char *text, int64_t bytes,
                    const struct tree_node *config, struct err *err)
 {
-    /* The defaults are those of sentencepiece_model.proto. */
+    /* Defaults of sentencepiece_model.proto. */
     struct reading r = {.t = t,
                         .name = name,
                         .err = err,

@@ -18,7 +18,7 @@ static const char *piece_text(const struct token_vocab *v, int32_t id)
     return v->text + v->piece[id].at;
 }
 
-/* The slot of a text: of its piece, or free. */
+/* The slot of a text: its piece's, or a free one. */
 static int32_t *piece_slot(const struct token_vocab *v, const char *text, int64_t bytes)
 {
     uint64_t i = XXH3_64bits(text, (size_t)bytes);
@@ -36,7 +36,7 @@ int32_t token_vocab_find(const struct token_vocab *v, const char *text, int64_t 
     return v->slot ? *piece_slot(v, text, bytes) : -1;
 }
 
-/* At least twice as many slots as numbers of pieces. */
+/* Keeps at least twice as many slots as numbers of pieces. */
 static void grow_slots(struct token_vocab *v)
 {
     uint32_t slots = 1024;
@@ -124,7 +124,7 @@ void token_vocab_index(struct token_vocab *v)
 int token_vocab_read(struct token_vocab *v, const struct tree *tree, const struct tree_node *n,
                      struct err *err)
 {
-    /* Numbers may have gaps, but not more than so many tokens are worth. */
+    /* Numbers may have gaps, but the tables must stay in proportion to the number of tokens. */
     int64_t id = 0, most = 4 * (int64_t)n->items + 1024;
     int32_t old;
 

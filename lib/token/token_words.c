@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Identifies the patterns of the most used tokenizers by name, and classes of characters. */
+/* Identifies the patterns of common tokenizers, and classes of characters. */
 #include <string.h>
 #include <utf8proc.h>
 
@@ -33,7 +33,7 @@ int token_is_space(uint32_t c)
            c == 0x205f || c == 0x3000;
 }
 
-/* Alphabetic, marks, digits, connectors, and what joins; Alphabetic but L and Nl are these. */
+/* Alphabetic (letters, Nl and circled letters), marks, digits, connectors, and joiners. */
 int token_is_word(uint32_t c)
 {
     utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
