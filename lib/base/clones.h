@@ -3,10 +3,11 @@
 #define BASE_CLONES_H
 
 /*
- * KERN_CLONES before a function builds it for several processors and picks at start.  Levels,
- * not single features: 16-bit elements want AVX512BW as well (twice the speed of bf16 sums).
- * Sanitizer builds define it empty: their start-up comes after the picking.  No trapping
- * math changes no result; without it a clamp does not become vector code.
+ * Put KERN_CLONES in front of a function to compile it for several processors; one is selected
+ * when the program starts.  Uses levels instead of single features, since 16-bit elements also
+ * need AVX512BW (bf16 sums are twice as fast).  Sanitizer builds define it empty: their
+ * start-up comes after the selection.  no-trapping-math changes no result, but clamps need it
+ * to be vectorized.
  */
 #ifndef KERN_CLONES
 #define KERN_CLONES                                                                            \
@@ -15,8 +16,9 @@
 #endif
 
 /*
- * Floating-point functions that loops under KERN_CLONES call: other options than the caller's
- * keep the compiler from inlining, and a call keeps the loop from becoming vector code.
+ * For floating-point functions called in loops under KERN_CLONES: the compiler does not inline
+ * a function whose options differ from the caller's, and a call keeps the loop from being
+ * vectorized.
  */
 #define KERN_INLINE static inline __attribute__((always_inline))
 

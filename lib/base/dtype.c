@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Defines the element types: their size, name and rounding.  Leaves adding them to
-   dtype_reduce.c. */
+/* Defines the element types: size, name and rounding.  Leaves adding to dtype_reduce.c. */
 #include "base/dtype.h"
 
 #include <assert.h>
@@ -28,7 +27,7 @@ const char *dtype_name(enum dtype type)
     return table[type].name;
 }
 
-/* DTYPE_COUNT: there is none of that name. */
+/* DTYPE_COUNT: unknown name. */
 static enum dtype dtype_find(const char *text)
 {
     enum dtype t = 0;
@@ -104,8 +103,8 @@ static void f16_to_f32(float *to, const uint16_t *from, int64_t n)
 }
 
 /*
- * A double on its way to 16 bits goes through f32 rounded to odd: an inexact result keeps an
- * odd last bit, so that no tie appears which was none, and the second rounding alone decides.
+ * Conversion of a double to 16 bits goes through f32 rounded to odd: an inexact result has an
+ * odd last bit, so no false tie arises and only the second rounding decides.
  */
 static float f64_to_f32_odd(double v)
 {

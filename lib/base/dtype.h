@@ -11,10 +11,10 @@
 enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_F64, DTYPE_I32, DTYPE_U8, DTYPE_COUNT };
 
 int dtype_bytes(enum dtype type);
-/* The command line's word: "f32", "bf16", "f16", "f64", "i32", "u8". */
+/* Name on the command line: "f32", "bf16", "f16", "f64", "i32", "u8". */
 const char *dtype_name(enum dtype type);
 int dtype_parse(const char *text, enum dtype *out, struct err *err);
-/* The same, of those that a network computes in: f32 and bf16. */
+/* As dtype_parse, restricted to the types that a network computes in: f32 and bf16. */
 int dtype_parse_compute(const char *text, enum dtype *out, struct err *err);
 
 KERN_INLINE float dtype_f32_of_bf16(uint16_t h)
@@ -26,7 +26,7 @@ KERN_INLINE float dtype_f32_of_bf16(uint16_t h)
     return f;
 }
 
-/* Round to nearest, ties to even; NaN stays NaN. */
+/* Rounds to nearest, ties to even; NaN stays NaN. */
 KERN_INLINE uint16_t dtype_bf16_of_f32(float f)
 {
     uint32_t u;
@@ -37,14 +37,16 @@ KERN_INLINE uint16_t dtype_bf16_of_f32(float f)
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-/* Both ways without a branch, so that loops over them become vector code. */
+/* Conversions from and to f16 have no branches, so loops over them are vectorized. */
 KERN_INLINE float dtype_f32_of_f16(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, m = (uint32_t)(h & 0x7fff) << 13;
-    uint32_t e = m & 0x0f800000u, u = m + 0x38000000u; /* exponent from bias 15 to bias 127 */
+    /* Exponent bias changes from 15 to 127 */
+    uint32_t e = m & 0x0f800000u, u = m + 0x38000000u;
     float f, below;
 
-    /* A subnormal is 2^-14 (1 + m) - 2^-14, exactly; infinity and NaN go up once more. */
+    /* A subnormal is 2^-14 (1 + m) - 2^-14, exactly; infinity and NaN add the difference of
+       biases again. */
     uint32_t lifted = m + 0x38800000u;
     memcpy(&below, &lifted, 4);
     below -= 0x1p-14f;
@@ -63,7 +65,7 @@ KERN_INLINE uint16_t dtype_f16_of_f32(float f)
     memcpy(&u, &f, 4);
     sign = u >> 16 & 0x8000;
     u &= 0x7fffffff;
-    /* Below 2^-14: adding 0.5 lines the ulp up with 2^-24. */
+    /* Below 2^-14: adding 0.5 aligns the ulp with 2^-24. */
     memcpy(&a, &u, 4);
     a += 0.5f;
     memcpy(&tiny, &a, 4);
@@ -74,35 +76,38 @@ KERN_INLINE uint16_t dtype_f16_of_f32(float f)
     return (uint16_t)(sign | r);
 }
 
-/* Converts n elements between any two of the floating types, each rounded once; no overlap. */
+/* Converts n elements between any two floating types, each rounded once; buffers must not
+   overlap. */
 void dtype_convert(void *to, enum dtype to_type, const void *from, enum dtype from_type,
                    int64_t n);
 
-/* Average: added as a sum, divided once after the last addition. */
+/* DTYPE_AVG: added as a sum, divided once after the last addition. */
 enum dtype_op { DTYPE_SUM, DTYPE_MAX, DTYPE_MIN, DTYPE_AVG, DTYPE_OPS };
 
-/* The command line's word: "sum", "max", "min", "avg". */
+/* Name on the command line: "sum", "max", "min", "avg". */
 const char *dtype_op_name(enum dtype_op op);
 int dtype_op_parse(const char *text, enum dtype_op *out, struct err *err);
 
 /*
- * to[i] = a[i] op b[i], in the type itself; to may be a or b, and overlaps them in no other
- * way. Sums of bf16 and f16 are taken in f32 and rounded once, to nearest even: as their exact
- * sum would be (24 bits hold 2 p + 2 of p = 8 and p = 11: Figueroa, When is double rounding
- * innocuous, 1995).  Sums of i32 and u8 wrap.  DTYPE_AVG adds; see dtype_scale.
+ * to[i] = a[i] op b[i], in the type itself; `to` may equal a or b but not overlap them
+ * otherwise.  Sums of bf16 and f16 are computed in f32 and rounded once, to nearest even, which
+ * equals rounding the exact sum (24 bits suffice, 2 p + 2 for p = 8 and p = 11: Figueroa, When
+ * is double rounding innocuous, 1995).  Sums of i32 and u8 wrap.  DTYPE_AVG adds; see
+ * dtype_scale.
  *
  * max and min propagate NaN, the maximum and minimum of IEEE 754-2019: a NaN in any operand is
- * a NaN in the result, and -0 is below +0.  So they do not depend on the order of the operands,
- * which algorithms choose freely, and a value that went wrong on one rank stays to be seen.
- * (NCCL and most MPI_MAX drop it, or keep it by its place.)  Which of two NaNs is not said.
+ * a NaN in the result, and -0 is below +0.  So results do not depend on the order of operands,
+ * which algorithms choose freely, and a NaN on one rank remains visible.  (NCCL and most
+ * implementations of MPI_MAX drop it, or keep it depending on its position.) Which of two NaNs
+ * results is unspecified.
  */
 void dtype_reduce(void *to, const void *a, const void *b, enum dtype type, enum dtype_op op,
                   int64_t n);
 
 /*
- * Completes DTYPE_AVG: p[i] = p[i] / ranks, 1 <= ranks <= 2^24 (exact in f32).  f32 and f64 are
+ * Completes DTYPE_AVG: p[i] = p[i] / ranks, 1 <= ranks <= 2^24 (exact in f32). f32 and f64 are
  * divided, rounded once; bf16 and f16 in f32, then rounded to nearest even; i32 and u8 are
- * truncated toward zero, as ncclAvg does it.
+ * truncated toward zero, like ncclAvg.
  */
 void dtype_scale(void *p, enum dtype type, int ranks, int64_t n);
 

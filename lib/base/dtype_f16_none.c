@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stands in for dtype_f16_x86.c on processors whose instructions for halves are not used
-   here. */
+/* Replaces dtype_f16_x86.c on processors without supported f16 instructions. */
 #include "base/dtype_f16.h"
 
 int64_t dtype_f16_sum(uint16_t *to, const uint16_t *a, const uint16_t *b, int64_t n)

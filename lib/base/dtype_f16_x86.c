@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Computes with F16C: converts eight halves to floats, and floats to halves rounded to nearest
+/* Computes with F16C: converts eight f16 to floats, and floats to f16 rounded to nearest
    even. */
 #include "base/dtype_f16.h"
 
@@ -7,7 +7,7 @@
 
 #define F16C __attribute__((target("avx,f16c")))
 
-/* Both came with AVX or between it and AVX2, whose name every compiler knows. */
+/* F16C came between AVX and AVX2, whose name every compiler knows. */
 static int f16c_is_here(void)
 {
     return __builtin_cpu_supports("avx2");

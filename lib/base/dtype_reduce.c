@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reduces two vectors of one type to one, and divides a sum to an average.  Every loop is one
- * expression without a branch, which the compiler makes vector code of; nothing here depends on
- * the processor but the speed.
+ * expression without a branch, which the compiler vectorizes; the processor affects only the
+ * speed.
  */
 #include "base/dtype.h"
 
@@ -11,7 +11,7 @@
 #include "base/clones.h"
 #include "base/dtype_f16.h"
 
-/* to == a is no dependence between two turns of the loop: ivdep says so. */
+/* ivdep: with to == a, iterations of the loop are still independent. */
 #define REDUCE(name, elem, expression)                                                         \
     KERN_CLONES static void name(void *to_, const void *a_, const void *b_, int64_t n)         \
     {                                                                                          \
@@ -24,7 +24,7 @@
         }                                                                                      \
     }
 
-/* `by` is what an element is divided by, or multiplied with. */
+/* `by`: the number that an element is divided by, or multiplied with. */
 #define SCALE(name, elem, number, value, expression)                                           \
     KERN_CLONES static void name(void *p_, int ranks, int64_t n)                               \
     {                                                                                          \
@@ -36,7 +36,7 @@
         }                                                                                      \
     }
 
-/* Unsigned sums: a wrap is defined, as in MPI. */
+/* Sums are unsigned: overflow is then defined and wraps, as in MPI. */
 REDUCE(sum_f32, float, x + y)
 REDUCE(sum_f64, double, x + y)
 REDUCE(dtype_reduce_sum_bf16, uint16_t,
@@ -47,8 +47,9 @@ REDUCE(sum_u32, uint32_t, x + y)
 REDUCE(sum_u8, uint8_t, x + y)
 
 /*
- * Floating numbers are compared by their bits.  As a signed integer the pattern of a positive
- * number already stands in order; a negative one does with all bits but the sign turned over:
+ * Floating-point numbers are compared by their bits.  As signed integers, patterns of positive
+ * numbers are in order; those of negative numbers are in order with all bits but the sign
+ * inverted:
  *
  *   -inf ... -1 ... -0 | +0 ... 1 ... +inf    and -NaN below, +NaN above
  *
@@ -124,10 +125,10 @@ void dtype_reduce(void *to, const void *a, const void *b, enum dtype type, enum 
 }
 
 /*
- * No processor divides vectors of integers.  |x| + 1/2 over ranks lies at least 1 / (2 ranks)
- * off every integer and has the same whole part as |x| over ranks; two roundings move it by
- * less ((|x| + 1/2) / ranks * 2^-52 in f64 for |x| <= 2^31, * 2^-23 in f32 for x <= 255), so
- * that its whole part is the truncated quotient.
+ * Processors have no vector division of integers.  (|x| + 1/2) / ranks differs from every
+ * integer by at least 1 / (2 ranks) and has the same whole part as |x| / ranks; two roundings
+ * change it by less ((|x| + 1/2) / ranks * 2^-52 in f64 for |x| <= 2^31, * 2^-23 in f32 for x
+ * <= 255), so that its whole part is the truncated quotient.
  */
 SCALE(scale_f32, float, float, ranks, x / by)
 SCALE(scale_f64, double, double, ranks, x / by)

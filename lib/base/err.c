@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words an error: one line that any terminal shows as it is, whatever a hostile file has in it.
- * Leaves printing it to cli.
+ * Formats an error as one printable line, even if a hostile file supplies parts of it.  Leaves
+ * printing it to cli.
  */
 #include "base/err.h"
 

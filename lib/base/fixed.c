@@ -15,7 +15,7 @@ static wide wide_of(const struct fixed *f)
     return (wide)((uwide)f->hi << 64 | f->lo);
 }
 
-/* A sum of two that leaves the range turns its sign over. */
+/* A sum of two numbers with equal signs that overflows has the other sign. */
 static void add_wide(struct fixed *f, wide a, wide b)
 {
     wide s = (wide)((uwide)a + (uwide)b);

@@ -5,14 +5,14 @@
 #include <stdint.h>
 
 /*
- * A sum of doubles in fixed point, 128 bits wide with 80 behind the point: whatever the order
- * and the grouping of the terms, the same bits.  A term is rounded to the nearest multiple of
- * 2^-80, ties to even, once, when it enters.
+ * A sum of doubles in fixed point, 128 bits with 80 fraction bits.  Its bits do not depend on
+ * the order and grouping of the terms.  Each term is rounded once, to the nearest multiple of
+ * 2^-80, ties to even.
  *
  *     sign | 47 bits . 80 bits       up to 1.4e14 in steps of 8.3e-25
  *
- * A term that is not finite, or a sum beyond the range, leaves `over`: the value is then NaN,
- * and so is that of every sum it enters.
+ * A term that is not finite, or a sum out of range, sets `over`: its value and that of every
+ * sum that includes it is NaN.
  */
 struct fixed {
     uint64_t hi, lo; /* two's complement */

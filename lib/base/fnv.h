@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 /*
- * FNV-1a, 64 bits (Fowler, Noll, Vo): for what is small and nobody wants to be alike.  Files
- * have XXH3.
+ * FNV-1a, 64 bits (Fowler, Noll, Vo): for small data without adversaries.  Files are hashed
+ * with XXH3.
  */
 #define FNV_BASIS 0xcbf29ce484222325u
 
-/* The hash so far, and a byte; or a whole number, where others have no share in the hash. */
+/* Adds a byte to the hash h; or a whole number, if the hash is used only within the program. */
 static inline uint64_t fnv_mix(uint64_t h, uint64_t v)
 {
     return (h ^ v) * 0x100000001b3u;

@@ -23,7 +23,7 @@ static void groups_space(struct groups *g, int ranks, int count)
     g->in_cell = mem_new((size_t)ranks, sizeof(int));
 }
 
-/* cell_of[] and the groups are there: the rest of the cells follows. */
+/* Fills the remaining cell fields from cell_of[] and the groups. */
 static void index_cells(struct groups *g)
 {
     int at = 0;
@@ -45,7 +45,7 @@ static void index_cells(struct groups *g)
     g->cell_at[g->cell[g->count]] = at;
 }
 
-/* members[] and group_of[] are there: the rest follows. */
+/* Fills the remaining fields from members[] and group_of[]. */
 static void groups_index(struct groups *g)
 {
     int *at = mem_new((size_t)g->count, sizeof(int));
@@ -114,7 +114,7 @@ int groups_init_of(struct groups *g, int ranks, const int *group_of, struct err 
     return 0;
 }
 
-/* A count within bounds at *p, which moves behind it. */
+/* Reads a count within bounds at *p; advances *p past it. */
 static int parse_count(const char **p, int *out)
 {
     char *end = NULL;
@@ -129,7 +129,7 @@ static int parse_count(const char **p, int *out)
     return 0;
 }
 
-/* The ranks of each cell; of one that its group shares with the cell before, negated. */
+/* Reads the number of ranks of each cell; negative for a further cell of the same group. */
 static int groups_parse_list(const char *p, int **cell, int *cells)
 {
     size_t space = 0;
@@ -137,7 +137,7 @@ static int groups_parse_list(const char *p, int **cell, int *cells)
 
     do {
         int joined = *p == '+';
-        p++; /* the bracket, a comma, or a plus */
+        p++; /* skips the bracket, comma or plus */
         *cell = mem_grow(*cell, &space, (size_t)n + 1, sizeof(int));
         if (n == GROUPS_RANKS_MAX || parse_count(&p, &(*cell)[n]))
             return -1;
@@ -167,7 +167,7 @@ static int parse_product(const char *p, int **cell, int *cells)
     return *p == 0 ? 0 : -1;
 }
 
-/* From cells as parse_list makes them, ranks counted through. */
+/* Makes groups from the result of groups_parse_list, with consecutive ranks. */
 static void init_cells(struct groups *g, int ranks, int cells, const int *cell)
 {
     int *members = mem_new((size_t)cells, sizeof *members), count = 0, own = 0, r = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads and writes whole, lists folders, locks, and joins paths.  io_out.c publishes. */
+/* Reads and writes completely, lists folders, locks, and joins paths.  Leaves publishing to
+   io_out.c. */
 #include "base/io.h"
 
 #include <dirent.h>
@@ -32,10 +33,10 @@ int io_open(const char *path, int *fd, int64_t *bytes, struct err *err)
     int64_t size = 0;
     int new;
 
-    do /* no pipe must make us wait */
+    do /* a pipe must not block */
         new = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (new < 0 && errno == EINTR);
-    if (new < 0 && errno == ENXIO) /* a socket; a device that is not there */
+    if (new < 0 && errno == ENXIO) /* a socket, or a missing device */
         return err_set(err, ERR_INPUT, "%s: is not a regular file", path);
     if (new < 0)
         return err_sys(err, "cannot open '%s'", path);
@@ -143,7 +144,7 @@ int io_pwrite_all(int fd, const void *from, int64_t bytes, int64_t offset, struc
         if (n < 0 && errno == EINTR)
             continue;
         if (n == 0)
-            errno = EIO; /* a file system that takes nothing and says nothing */
+            errno = EIO; /* the file system wrote nothing and reported no error */
         if (n <= 0)
             return err_sys(err, "cannot write %" PRId64 " bytes at %" PRId64, bytes, offset);
         done += n;
@@ -153,7 +154,7 @@ int io_pwrite_all(int fd, const void *from, int64_t bytes, int64_t offset, struc
 
 int io_close(int fd, const char *name, struct err *err)
 {
-    /* Interrupted, it is closed all the same, and what is written is still on its way. */
+    /* After EINTR the file is closed too, and its data is still being written. */
     return close(fd) && errno != EINTR ? err_sys(err, "cannot write '%s'", name) : 0;
 }
 
@@ -163,7 +164,7 @@ void io_put_le64(unsigned char *p, uint64_t v)
         p[i] = (unsigned char)(v >> 8 * i);
 }
 
-/* A pointer has less than 1024 bytes (docs/spec.md of git-lfs). */
+/* A pointer is shorter than 1024 bytes (docs/spec.md of git-lfs). */
 static int refuse_pointer(const char *name, const char *text, int64_t bytes, struct err *err)
 {
     static const char first[] = "version https://git-lfs.github.com/spec/v1\n";
@@ -269,7 +270,7 @@ int io_fsync_fd(int fd, const char *name, struct err *err)
 {
     int rc = fsync(fd);
 
-    /* Some file systems refuse fsync on a folder: nothing better can be asked of them. */
+    /* Some file systems reject fsync on a folder; there is no alternative for them. */
     return rc && errno != EINVAL ? err_sys(err, "cannot sync '%s'", name) : 0;
 }
 
@@ -358,7 +359,7 @@ static int remove_at(int at, const char *name, const char *whole, struct err *er
 int io_empty_dir(int fd, const char *whole, struct err *err)
 {
     struct io_names all;
-    struct err later; /* the first is told, and the rest goes all the same */
+    struct err later; /* only the first error is reported; removal continues */
     int rc = io_names_read(&all, fd, whole, err);
 
     for (int i = 0; i < all.count; i++)
@@ -422,7 +423,7 @@ int io_has_name(int fd, const char *path, struct err *err)
     return a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-/* A lock that another user can open is one that he can hold. */
+/* Another user who can open the file could lock it. */
 static int take_lock(int fd, const char *path, struct err *err)
 {
     struct stat st;
@@ -446,8 +447,8 @@ int io_lock(const char *path, int *fd, struct err *err)
         int new = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (new < 0)
             return err_sys(err, "cannot open lock '%s'", path);
-        /* The previous holder may have removed the file meanwhile: a lock on a file without a
-           name locks nobody out. */
+        /* The previous holder may have removed the file meanwhile: a lock on an unlinked file
+           excludes nobody. */
         int same = take_lock(new, path, err) ? -1 : io_has_name(new, path, err);
         if (same == 1) {
             *fd = new;
@@ -499,7 +500,7 @@ enum io_answer io_why_not(int number)
 enum io_answer io_line(const char *path, char *line, size_t space)
 {
     line[0] = 0;
-    /* Not to wait for a writer: it may be no file of the kernel's. */
+    /* Does not wait for a writer: the file may be a pipe. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return io_why_not(errno);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Publishes a file or a folder whole or not at all: written next to its target under a fixed
- * name, synced, renamed, its folder synced.  The fixed name is what keeps litter away: a killed
- * writer's leftover is the next writer's start, and a lock on it keeps two apart.
+ * Publishes a file or folder completely or not at all: writes it next to its target under a
+ * fixed name, syncs and renames it, and syncs the parent.  With a fixed name leftovers do not
+ * accumulate: the next writer reuses that of a killed one, and a lock excludes concurrent
+ * writers.
  */
 #include "base/io.h"
 
@@ -20,11 +21,11 @@
 
 #include "base/mem.h"
 
-#define FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) /* and no link to one */
+#define FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) /* does not follow a link */
 
 /*
- * "a/b/" -> "a/b".  A path that ends in no name of its own, such as "" or "a/..", could not be
- * renamed to, which would be found out when all is written.
+ * "a/b/" -> "a/b".  Rejects a path that does not end in a name, such as "" or "a/..": the
+ * rename would fail after everything is written.
  */
 int io_take_name(const char *path, char **out, struct err *err)
 {
@@ -72,8 +73,8 @@ char *io_old_name(const char *path)
 }
 
 /*
- * `kind` is S_IFREG or S_IFDIR: force replaces like by like.  A rename would turn /dev/null
- * into a plain file, or put a file where a run folder was.
+ * Checks the target.  `kind` is S_IFREG or S_IFDIR; force only replaces the same kind.  A
+ * rename would turn /dev/null into a regular file, or put a file in place of a run folder.
  */
 static int check_target(const char *path, int force, mode_t kind, struct err *err)
 {
@@ -91,11 +92,12 @@ static int check_target(const char *path, int force, mode_t kind, struct err *er
 }
 
 /*
- * Between open and flock another writer may have renamed what was opened to its target: then
- * the name no longer leads to it, and emptying it would empty the published file.
+ * Between open and flock another writer may have renamed the opened file to its target:
+ * truncating it would then truncate the published file, so the name is compared again.
  *
  * Some network file systems have no locks (NFS without its lock service, Lustre without -o
- * flock).  There whoever made the temporary is its one writer, and a killed one's stays.
+ * flock).  There only the process that created the temporary writes it, and that of a killed
+ * process remains.
  */
 static int lock_temp(int fd, int made, const char *temp, const char *path, struct err *err)
 {
@@ -115,7 +117,8 @@ static int lock_temp(int fd, int made, const char *temp, const char *path, struc
     return same < 0 ? -1 : 0;
 }
 
-/* Made by another user, or linked elsewhere: others may be able to write into it. */
+/* Whether the file was made by another user or has other links: others may be able to write
+   it. */
 static int is_strange(int fd)
 {
     struct stat st;
@@ -139,7 +142,7 @@ static int open_temp(struct io_out *out, struct err *err)
             return -1;
         if (made || !is_strange(out->fd))
             return 0;
-        /* No process writes there now, and the file that replaces it is this process's own. */
+        /* No other process writes there now, and the new file belongs to this process. */
         if (again || (unlink(out->temp) && errno != ENOENT))
             return err_set(err, ERR_MISMATCH,
                            "'%s' belongs to another user or has a second link: remove it",
@@ -183,14 +186,15 @@ int io_create(struct io_out *out, const char *path, int how, struct err *err)
     return -1;
 }
 
-/* Without force the target may have appeared since: the kernel refuses to replace it. */
+/* Without force the target may have appeared since the check: the kernel then refuses to
+   replace it. */
 static int publish(const char *temp, const char *path, unsigned flags, struct err *err)
 {
     struct stat st;
 
     if (syscall(SYS_renameat2, AT_FDCWD, temp, AT_FDCWD, path, flags) == 0)
         return 0;
-    /* File systems without renameat2's flags, systems without renameat2: the check stands. */
+    /* For file systems or systems without renameat2's flags: relies on this check. */
     if (errno == EINVAL || errno == ENOSYS) {
         if (flags == RENAME_NOREPLACE && lstat(path, &st) == 0)
             errno = EEXIST;
@@ -202,7 +206,7 @@ static int publish(const char *temp, const char *path, unsigned flags, struct er
     return err_sys(err, "cannot rename '%s' to '%s'", temp, path);
 }
 
-/* Two names change places in one step; 1: this file system cannot, and nothing has changed. */
+/* Exchanges two names atomically; 1: the file system cannot, nothing has changed. */
 static int io_out_exchange(const char *a, const char *b, struct err *err)
 {
     if (syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0)
@@ -213,8 +217,8 @@ static int io_out_exchange(const char *a, const char *b, struct err *err)
 }
 
 /*
- * The old folder becomes out->temp, or, where two names cannot change places and the caller
- * allows it, moves to a third one first.
+ * The old folder becomes out->temp.  If names cannot be exchanged and the caller allows it,
+ * first moves the old folder to a third name.
  */
 static int replace_folder(struct io_out *out, struct err *err)
 {
@@ -240,8 +244,8 @@ static int replace_folder(struct io_out *out, struct err *err)
 }
 
 /*
- * stdio remembers that a write failed and forgets why; errno may be another call's by now.
- * The file is lost anyway: writing on soon meets the same refusal.
+ * Sets errno to the reason of a failed write: stdio only records that there was one.  Writing
+ * more, to a file that is lost anyway, gives the same error.
  */
 static void find_reason(int fd)
 {
@@ -253,7 +257,7 @@ static void find_reason(int fd)
     errno = EIO;
 }
 
-/* The folders below fd, and it: what is in the files is their writers' business. */
+/* Syncs fd and the folders below it; the files' writers sync their contents. */
 static int sync_folders(int fd, const char *whole, struct err *err)
 {
     struct io_names all;
@@ -272,7 +276,7 @@ static int sync_folders(int fd, const char *whole, struct err *err)
     return rc ? rc : io_fsync_fd(fd, whole, err);
 }
 
-/* It is on the disk, with its mode. */
+/* Sets the mode and syncs. */
 static int io_out_finish(struct io_out *out, struct err *err)
 {
     struct stat st;
@@ -298,8 +302,8 @@ int io_publish(struct io_out *out, struct err *err)
     if (io_out_finish(out, err))
         return -1;
     int there = folder && force && lstat(out->path, &st) == 0;
-    if (there) /* the folder that gets the temporary's name is locked, so that no writer takes
-                  it over */
+    /* The folder that gets the temporary's name must be locked, so that no writer reuses it */
+    if (there)
         old = open(out->path, FOLDER);
     if (old >= 0)
         flock(old, LOCK_EX | LOCK_NB);
@@ -309,15 +313,15 @@ int io_publish(struct io_out *out, struct err *err)
         return -1;
     }
     if (folder) {
-        /* A user who may rename the entries may have put another folder in the temporary's
-           place. */
+        /* A user with write access to the parent may have replaced the temporary by another
+           folder. */
         is = io_has_name(out->fd, out->path, err);
         close(out->fd);
         out->fd = old;
     }
     if (is == 0)
         err_set(err, ERR_MISMATCH, "'%s' was replaced by another process", out->path);
-    if (!there || is == 0) { /* where another is there, the old one stays */
+    if (!there || is == 0) { /* if it was replaced, the old folder stays */
         mem_free(out->temp);
         out->temp = NULL;
     }
@@ -373,8 +377,8 @@ int io_check_owner(const struct stat *st, const char *dir, const char *path, str
 }
 
 /*
- * Where two folders cannot change places at once (1), the old one would be gone before the new
- * one is there: better said before hours of writing.
+ * Checks before hours of writing that two folders can be exchanged atomically; otherwise (1)
+ * the old one would be removed before the new one is in place.
  */
 static int check_exchange(const struct io_out *dir, struct err *err)
 {
@@ -389,13 +393,13 @@ static int check_exchange(const struct io_out *dir, struct err *err)
         else
             rc = io_out_exchange(a, b, err);
         /*
-         * overlayfs may rename no folder of a lower layer, and says so before it says that
-         * nothing is renamed to a folder in which something is.
+         * overlayfs cannot rename folders of a lower layer, and reports this before it reports
+         * a target folder that is not empty.
          */
         if (rc == 0 && statfs(dir->path, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC &&
             rename(dir->path, a) && errno == EXDEV)
             rc = 1;
-        /* Entries that stayed would be in the new folder. */
+        /* Remaining entries would end up in the new folder. */
         if (rc >= 0 && io_empty_dir(dir->fd, dir->temp, err))
             rc = -1;
     }
@@ -406,8 +410,8 @@ static int check_exchange(const struct io_out *dir, struct err *err)
 }
 
 /*
- * Empties a killed writer's folder, once no other user may enter; the folder itself stays, for
- * the lock is on it.
+ * Empties a killed writer's folder once no other user can enter it; keeps the folder itself,
+ * which holds the lock.
  */
 static int take_over(const struct io_out *dir, struct err *err)
 {
@@ -419,8 +423,8 @@ static int take_over(const struct io_out *dir, struct err *err)
 }
 
 /*
- * The mode that mkdir gives here, by umask, set-group-ID bit and default ACL: a folder in the
- * temporary has them, too.
+ * Finds the mode that mkdir gives here, with umask, set-group-ID bit and default ACL: folders
+ * inside the temporary get it too.
  */
 static int find_mode(struct io_out *dir, struct err *err)
 {
@@ -439,7 +443,7 @@ static int open_dir(struct io_out *dir, struct err *err)
     return dir->fd < 0 ? err_sys(err, "cannot open folder '%s'", dir->temp) : 0;
 }
 
-/* Nothing is put into another user's folder, and nothing in it is removed. */
+/* Never writes into another user's folder or removes its contents. */
 static int hold_dir(struct io_out *dir, int made, struct err *err)
 {
     struct stat st;
@@ -507,7 +511,8 @@ void io_dir_leave(struct io_out *dir)
     *dir = (struct io_out){.fd = -1};
 }
 
-/* The folder below `at` in which the last of the names lies (*name); made: where absent. */
+/* Opens the folder below `at` that contains the last component of *name; made: creates missing
+   folders. */
 static int walk_down(int at, char **name, int made)
 {
     int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -524,7 +529,7 @@ static int walk_down(int at, char **name, int made)
     return fd;
 }
 
-/* A file that we make in our own folder has the folder's owner. */
+/* A file that this process creates in its own folder has the folder's owner. */
 static int check_made(const struct io_out *dir, int fd, struct err *err)
 {
     struct stat a, b;

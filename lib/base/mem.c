@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Allocates memory, and words refusals.  Independent of its contents. */
+/* Allocates memory, and formats errors of allocation.  Leaves the contents to its callers. */
 #include "base/mem.h"
 
 #include <assert.h>
@@ -10,14 +10,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { MEM_LARGE = 2 << 20 }; /* a large page of most processors: elsewhere it is no worse */
+enum { MEM_LARGE = 2 << 20 }; /* size of a large page on most processors; harmless on others */
 
 static void mem_lost_for(const char *what)
 {
-    /* No err can be reported to anyone: this is the one place below cli that speaks. */
+    /* There is no err to report to: this is the only place below cli that prints. */
     FILE *out = stderr;
 
-    flockfile(out); /* a second thread that has none waits for the end: one line */
+    /* Prints one line: a second thread without memory waits here for the exit */
+    flockfile(out);
     fprintf(out, "paro: out of memory for %s\n", what);
     abort();
 }
@@ -39,7 +40,7 @@ void *mem_new(size_t count, size_t size)
     return p;
 }
 
-/* Room for `need` by doubling; what nobody has where that is beyond all numbers. */
+/* Doubles the capacity up to `need`; a capacity that cannot exist if that overflows. */
 static size_t doubled_space(size_t space, size_t need)
 {
     size_t want = space ? space : 16;
@@ -118,7 +119,7 @@ FILE *mem_stream(char **text, size_t *bytes)
     *g = (struct growing){.text = text, .bytes = bytes};
     *text = NULL;
     *bytes = 0;
-    append_bytes(g, "", 0); /* a text even if nothing is written */
+    append_bytes(g, "", 0); /* allocates an empty text if nothing is written */
     return mem_have(fopencookie(g, "w", does), "a text");
 }
 
@@ -171,7 +172,7 @@ int mem_buffer(int64_t bytes, const char *what, void **out, struct err *err)
 
     if (allocate_data(bytes, large ? MEM_LARGE : MEM_ALIGN, what, out, err))
         return -1;
-    if (large) /* advice: small ones do as well, with a fault for each */
+    if (large) /* advice only: small pages work too, with more faults */
         madvise(*out, (size_t)(bytes - bytes % MEM_LARGE), MADV_HUGEPAGE);
     return 0;
 }

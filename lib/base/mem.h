@@ -9,42 +9,43 @@
 #include "base/err.h"
 
 /*
- * Two kinds of memory.  Control structures (rows, tables, names) are small: if they
- * cannot be had the program is lost and aborts with a line.  Data (sized by a file or
- * an option) can be refused: the error says how much was asked for.
+ * Two kinds of memory.  Control structures (rows, tables, names) are small: if their allocation
+ * fails, the program prints a line and aborts.  Allocation of data (sized by a file or an
+ * option) may fail with an error that says how much was requested.
  */
 
-/* Zeroed; count * size is checked; aborts when there is none.  Freed by mem_free. */
+/* Zeroed; count * size is checked; aborts on failure.  Freed by mem_free. */
 void *mem_new(size_t count, size_t size);
-/* Grows *items to hold at least `need` (doubling); aborts when there is none. */
+/* Grows *items to at least `need` items (doubling); aborts on failure. */
 void *mem_grow(void *items, size_t *space, size_t need, size_t size);
 char *mem_dup(const char *text);
 int mem_by_text(const void *a, const void *b); /* for qsort and bsearch of a list of strings */
-void mem_free(void *p);                        /* NULL is fine */
-/* For what a library made: p itself, but aborts when it is NULL. */
+void mem_free(void *p);                        /* NULL is allowed */
+/* Checks a result of another library: returns p, but aborts if it is NULL. */
 void *mem_have(void *p, const char *what);
 /*
- * A stream whose text grows in memory; it aborts when there is none, so that no write to it
- * fails (a memory stream of libc ends early and may say nothing).  *text, a 0 behind it, and
- * *bytes are right after fflush and after fclose; the text is the caller's (mem_free).
+ * A stream into memory that grows.  It aborts if memory runs out, so no write to it fails
+ * (libc's memory stream ends early, possibly without an error). *text, ending with a 0, and
+ * *bytes are valid after fflush and after fclose; the caller frees the text (mem_free).
  */
 FILE *mem_stream(char **text, size_t *bytes);
 
 enum { MEM_ALIGN = 64 }; /* a cache line, and an AVX-512 vector */
-/* Data: 64-byte aligned, zeroed, ERR_SYS naming `what` and the bytes when refused. */
+/* Data, 64-byte aligned and zeroed; on failure ERR_SYS with `what` and the size. */
 int mem_data(int64_t bytes, const char *what, void **out, struct err *err);
 /*
- * The same, with anything in it: nothing of it is resident before it is written.  Much of it is
- * in large pages where the system gives them.
+ * As mem_data, but uninitialized: pages become resident when they are written.  Large buffers
+ * use large pages where possible.
  */
 int mem_buffer(int64_t bytes, const char *what, void **out, struct err *err);
-/* As mem_grow, of data that are malloc's: refused, *items and *room are as they were. */
+/* As mem_grow for data allocated with malloc: on failure returns an error and leaves *items and
+   *space unchanged. */
 int mem_grow_data(void **items, size_t *space, size_t need, size_t size, const char *what,
                   struct err *err);
 
 /*
- * An arena: measured, then placed.  Without memory behind it (base NULL) arena_take
- * only adds up, so that the same code first measures and then places.
+ * An arena: measured, then allocated.  Without memory (base NULL) arena_take only adds sizes,
+ * so the same code first measures and then places.
  *
  *     arena.base = NULL;  place(&arena);          measures: arena.used
  *     arena_init(&arena, arena.used, ...);        one allocation
@@ -59,10 +60,11 @@ struct arena {
 
 int arena_init(struct arena *arena, int64_t bytes, const char *what, struct err *err);
 void arena_borrow(struct arena *arena, void *base, int64_t bytes);
-int64_t arena_space(int64_t bytes); /* the bytes that taking uses up: rounded up */
+int64_t arena_space(int64_t bytes); /* bytes that arena_take uses: rounded up */
 /* 64-byte aligned; NULL while measuring.  Taking more than was measured is a bug. */
 void *arena_take(struct arena *arena, int64_t bytes);
-void *arena_take_each(struct arena *arena, int64_t bytes, int64_t count); /* the first */
+/* Returns the first */
+void *arena_take_each(struct arena *arena, int64_t bytes, int64_t count);
 void arena_release(struct arena *arena);
 
 #endif

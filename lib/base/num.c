@@ -14,17 +14,17 @@ struct suffix {
     double factor;
 };
 
-/* strtod takes "nan", "inf", "0x1p3" and leading space: only plain decimals pass here. */
+/* strtod accepts "nan", "inf", "0x1p3" and leading space: allows plain decimals only. */
 static int parse_decimal(const char *text, double *out, char **end)
 {
     const char *p = text + (*text == '-' || *text == '+');
 
     if ((*p < '0' || *p > '9') && *p != '.')
         return -1;
-    /* "0x10", and "010" that another tool may take for 8 */
+    /* rejects "0x10", and "010", which other tools read as 8 */
     if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X' || (p[1] >= '0' && p[1] <= '9')))
         return -1;
-    *out = strtod(text, end); /* too large: infinite; too small: the nearest double */
+    *out = strtod(text, end); /* too large: infinity; too small: the nearest double */
     return *end == text || !isfinite(*out) ? -1 : 0;
 }
 
@@ -44,7 +44,7 @@ int num_i64(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *
     return 0;
 }
 
-/* Takes a tenth of m * factor. */
+/* Divides m * factor by 10. */
 static int divide_by_10(unsigned __int128 *m, uint64_t *factor)
 {
     for (unsigned prime = 2; prime <= 5; prime += 3) {
@@ -63,7 +63,7 @@ static int multiply(unsigned __int128 *m, unsigned __int128 by)
     return __builtin_mul_overflow(*m, by, m) ? -1 : 0;
 }
 
-/* m * 10^ten * factor where it is whole. */
+/* Computes m * 10^ten * factor if it is whole. */
 static int scale_exactly(unsigned __int128 *m, int64_t ten, uint64_t factor)
 {
     int rc = 0;
@@ -75,7 +75,7 @@ static int scale_exactly(unsigned __int128 *m, int64_t ten, uint64_t factor)
     return rc ? rc : multiply(m, factor);
 }
 
-/* The digits of a decimal without point and zeros at their end, and its power of 10. */
+/* The digits of a decimal without point and trailing zeros, and its power of 10. */
 static int read_digits(const char *p, const char *end, unsigned __int128 *m, int64_t *ten)
 {
     int64_t pending = 0, behind = 0;
@@ -96,15 +96,16 @@ static int read_digits(const char *p, const char *end, unsigned __int128 *m, int
     }
     *ten += pending;
     if (p < end) {
-        long power = strtol(p + 1, NULL, 10), most = 1000000000; /* no text is as long */
+        /* Larger than the length of any text */
+        long power = strtol(p + 1, NULL, 10), most = 1000000000;
         *ten += power > most ? most : power < -most ? -most : power;
     }
     return 0;
 }
 
 /*
- * A decimal text..end that its suffix's factor makes whole, exactly: as doubles 2.3GB is
- * 2299999999.9999995, and 9007199254740993B one byte less than it says.
+ * Converts the decimal text..end with its suffix's factor to a whole number exactly: with
+ * doubles 2.3GB is 2299999999.9999995, and 9007199254740993B is one less.
  */
 static int parse_exact(const char *text, const char *end, double factor, int64_t lo, int64_t hi,
                        int64_t *out)
@@ -136,7 +137,7 @@ int num_f64(const char *text, double lo, double hi, double *out, struct err *err
     return 0;
 }
 
-/* A decimal and one of the suffixes ("" is among them where a bare number is allowed). */
+/* Parses a decimal and one of the suffixes (with "" in the table a bare number is allowed). */
 static const struct suffix *find_suffix(const char *text, const struct suffix *table, double *v,
                                         char **end)
 {
@@ -155,12 +156,12 @@ static int parse_scaled(const char *text, const struct suffix *table, double *ou
 
     if (!s)
         return -1;
-    /* 50us is 5e-05: by a division, for 1e-6 itself is no double. */
+    /* 50us is 5e-05: divides, since 1e-6 is not a double. */
     *out = s->factor < 1 ? v / round(1 / s->factor) : v * s->factor;
     return isfinite(*out) ? 0 : -1;
 }
 
-/* Counts; a billion is B or G. */
+/* Counts; B and G are a billion. */
 static const struct suffix powers_of_1000[] = {{"", 1},    {"K", 1e3},  {"M", 1e6},  {"B", 1e9},
                                                {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {NULL, 0}};
 
@@ -204,7 +205,7 @@ int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
     double v = 0;
     const struct suffix *s = find_suffix(text, table, &v, &end);
 
-    /* Other tools print 31.8Gi of what is no tenth: the nearest byte is meant. */
+    /* Other tools print fractions such as 31.8Gi for the nearest byte. */
     int rounds = s && s->factor >= 1e6 && v >= 0 && v * s->factor < 0x1p62;
     if (s && parse_exact(text, end, s->factor, lo, hi, out) == 0)
         return 0;

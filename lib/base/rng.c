@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements Philox 4x32-10 as published; checked against the authors' known answers in the
-   tests. */
+/* Implements Philox 4x32-10 as published; the tests compare it with the authors' known
+   answers. */
 #include "base/rng.h"
 
 #include <string.h>

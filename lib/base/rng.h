@@ -5,17 +5,17 @@
 #include <stdint.h>
 
 /*
- * Counter-based random numbers (Philox 4x32-10: Salmon et al., "Parallel Random Numbers:
- * As Easy as 1, 2, 3", SC 2011).  The value is a function of (seed, stream, index) alone:
- * any rank can have any element without the ones before it, on every machine the same.
+ * Counter-based random numbers (Philox 4x32-10: Salmon et al., "Parallel Random Numbers: As
+ * Easy as 1, 2, 3", SC 2011).  A value is a function of (seed, stream, index) only: any rank
+ * can compute any element directly, with the same result on every machine.
  */
 void rng_block(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4]);
 uint64_t rng_u64(uint64_t seed, uint64_t stream, uint64_t index);
 /* Uniform in [0, 1): 53 bits. */
 double rng_uniform(uint64_t seed, uint64_t stream, uint64_t index);
 /*
- * Mean 0, variance 1, bounded by 6: the sum of twelve uniforms (Irwin-Hall).  Only integer
- * sums and one exact scaling, no libm, hence the same bits everywhere.
+ * Mean 0, variance 1, |value| <= 6: the sum of twelve uniforms (Irwin-Hall).  Uses only integer
+ * sums and one exact scaling, no libm, so the bits are the same on every machine.
  */
 double rng_normal(uint64_t seed, uint64_t stream, uint64_t index);
 /* A stream number from a name (FNV-1a, 64 bits). */

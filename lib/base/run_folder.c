@@ -11,12 +11,12 @@ char *run_folder_checkpoint(const char *path)
 {
     struct stat st;
 
-    if (!*path) /* an empty variable of a shell is not this folder */
+    if (!*path) /* the empty value of a shell variable does not mean the current folder */
         return mem_dup(path);
     char *latest = io_join(path, "latest");
 
-    /* A link, wherever it leads: that its checkpoint is gone is for the reader to report.
-       Other programs' checkpoints have a file of that name. */
+    /* Accepts a link even if it is broken, so that the reader reports the missing checkpoint.
+       Other programs' checkpoints have a regular file of this name. */
     if (lstat(latest, &st) == 0 && (S_ISLNK(st.st_mode) || S_ISDIR(st.st_mode)))
         return latest;
     mem_free(latest);

@@ -15,7 +15,7 @@ static int stats_by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Verdicts on thousands of ports sort as many short lists: by insertion, without calls. */
+/* Verdicts on thousands of ports sort as many short lists: insertion sort, without calls. */
 void stats_sort(double *v, int n)
 {
     enum { SHORT = 48 };

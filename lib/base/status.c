@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* One less than the terminal has: some of them wrap a full line. */
+/* One less than the terminal's width: some terminals wrap a full line. */
 static int status_columns_of(FILE *out)
 {
     struct winsize size;
@@ -20,7 +20,7 @@ void status_show(struct status *s, const char *text)
 {
     size_t n = strlen(text);
 
-    if (!n && !s->shown) /* clearing what is not there, as each step of a run does */
+    if (!n && !s->shown) /* nothing to clear, as in each step of a run */
         return;
     if (!isatty(fileno(s->out))) {
         fprintf(s->out, "%s\n", text);

@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 /*
- * A status line of a long operation: on a terminal it is written over itself, elsewhere each
- * one is a line of its own.  (Never a part of a line: the launcher of Open MPI 5 joins such a
- * part with what the rank writes next, on either stream.)
+ * A status line of a long operation: on a terminal it overwrites itself, elsewhere each status
+ * is a line.  (Never a part of a line: Open MPI 5's launcher joins such a part with the rank's
+ * next output on either stream.)
  */
 struct status {
     FILE *out; /* borrowed */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the clocks.  No other file of the library asks the system for the time. */
+/* Reads the clocks.  No other file of the library reads the time. */
 #include "base/tick.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints numbers with units, for people.  Machine output never comes through here. */
+/* Prints numbers with units, for people.  Machine-readable output does not use this. */
 #include "base/units.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static const char *print_scaled(struct units *u, double v, double step,
         snprintf(u->text, sizeof u->text, "n/a");
         return u->text;
     }
-    if (fabs(v) < 0.005) /* nothing that two digits show, and no "-0.00" */
+    if (fabs(v) < 0.005) /* below the resolution of two digits; avoids "-0.00" */
         v = 0;
     while (i + 1 < n && fabs(v) >= step) {
         v /= step;
@@ -71,7 +71,7 @@ const char *units_fixed(struct units *u, double value)
 
     if (v < 1e15)
         snprintf(u->text, sizeof u->text, "%.*f", decimals, value);
-    else /* has no room */
+    else /* does not fit */
         snprintf(u->text, sizeof u->text, "%.4g", value);
     return u->text;
 }

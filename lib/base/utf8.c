@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decodes UTF-8 (RFC 3629), and finds the characters that a terminal obeys. */
+/* Decodes UTF-8 (RFC 3629), and finds the characters that affect a terminal. */
 #include "base/utf8.h"
 
 #include <stddef.h>
@@ -7,7 +7,8 @@
 
 int utf8_next(const char *p, uint32_t *code)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* less is overlong */
+    /* Smaller code points are overlong */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *b = (const unsigned char *)p;
     int n = b[0] < 0x80 ? 1 : b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : 2;
     uint32_t v = n == 1 ? b[0] : b[0] & (0x7fu >> n);
@@ -66,7 +67,7 @@ void utf8_clean(char *text)
     const char *at = text;
     int n = 0;
 
-    while (*at) { /* never longer than it was */
+    while (*at) { /* the result is never longer than the text */
         const char *c = printable_form(&at, "", &n);
         memmove(text, c, (size_t)n);
         text += n;

@@ -6,26 +6,27 @@
 #include <stdio.h>
 
 /*
- * Bytes of the UTF-8 sequence at p (0-terminated) and its code point; 0 when it is none
- * (RFC 3629: nothing overlong, no surrogate, nothing above U+10FFFF).  `code` may be NULL.
+ * Bytes of the UTF-8 sequence at p (0-terminated) and its code point; 0 if it is invalid (RFC
+ * 3629: overlong, a surrogate, or above U+10FFFF).  `code` may be NULL.
  */
 int utf8_next(const char *p, uint32_t *code);
 /*
- * Whether a text (UTF-8, a 0 behind it) has a control character, of the second set (U+0080 to
- * U+009F) too: a terminal obeys those.
+ * Whether a text (UTF-8, ending with a 0) has a control character, including U+0080 to U+009F:
+ * terminals interpret these.
  */
 int utf8_controls(const char *text, int64_t bytes);
 /*
- * Whether a terminal obeys a character or lays a line out by it: a control, the separators of
- * lines and paragraphs, and the marks of direction (UAX #9), which show a name as another one.
+ * Whether a character affects a terminal or the layout of a line: controls, line and paragraph
+ * separators, and direction marks (UAX #9), which can make a name look like another one.
  */
 int utf8_steers(uint32_t code);
 /*
- * Makes printable in place what others have written: '?' stands for a character that steers and
- * for a byte that is no UTF-8.
+ * Makes a foreign text printable in place: '?' replaces characters for which utf8_steers is
+ * true, and invalid bytes.
  */
 void utf8_clean(char *text);
-/* Prints a text likewise, '?' also for each character of `never` (ASCII): the bytes printed. */
+/* Prints a text likewise, with '?' also for each character of `never` (ASCII); returns the
+   bytes printed. */
 int utf8_put(const char *text, const char *never, FILE *out);
 
 #endif
