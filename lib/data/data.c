@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chooses the tokens of a micro-batch and their sources, and turns a text into a file of
- * tokens.  Independent of ranks.
+ * Selects the sources and tokens of a micro-batch, and converts a text to a file of tokens.
+ * Leaves ranks to its callers.
  */
 #include "data/data.h"
 
@@ -41,13 +41,14 @@ int data_weights_parse(const char *text, int count, double *weights, struct err 
     return rc;
 }
 
-/* The number of tokens that are kept from training. */
+/* The number of tokens reserved for evaluation. */
 static int64_t data_kept_of(int64_t tokens, double split)
 {
     return (int64_t)((double)tokens * split);
 }
 
-/* Splits a source and checks that there is enough of it.  alone: all is for evaluation. */
+/* Splits a source and checks that both parts are large enough.  alone: all is for
+   evaluation. */
 static int split_part(struct data_part *p, const struct data_options *o, int alone,
                       struct err *err)
 {
@@ -77,7 +78,7 @@ static int open_source(struct source *s, const char *path, const struct data_opt
     if (!text && !lines)
         return 0;
     if (!o->bytes && !*t) {
-        /* No tokenizer was named: the folder's, or the text's bytes if these are tokens. */
+        /* No tokenizer was named: uses the folder's, or bytes if these are valid tokens. */
         int found = o->folder ? tokenizer_find(o->folder, err) : 0;
         if (found < 0 || (found && tokenizer_open(t, o->folder, err)))
             return -1;
@@ -94,7 +95,7 @@ static int open_source(struct source *s, const char *path, const struct data_opt
     return source_encode(s, o->bytes ? NULL : *t, o->template, err);
 }
 
-/* Those that are not needed go, so that tokens are the same data in any file. */
+/* Drops unneeded spans, so that equal tokens are the same data in any file format. */
 static int check_spans(struct data *d, struct source *s, const struct data_options *o,
                        struct err *err)
 {
@@ -152,7 +153,7 @@ static int data_open_parts(struct data *d, const struct data_options *o, struct 
     return 0;
 }
 
-/* Weights, or as many turns as a source has tokens to train on. */
+/* Mixes by the weights, or in proportion to the tokens for training. */
 static void open_mix(struct data *d, const struct data_options *o)
 {
     double *weights = mem_new((size_t)o->count, sizeof *weights);
@@ -165,9 +166,9 @@ static void open_mix(struct data *d, const struct data_options *o)
 }
 
 /*
- * Hashes a part of much data, evenly spread: 4 MiB of ids are a millisecond, and other data
- * that agrees in 256 places of 4096 tokens each, and in the count, is one that somebody has
- * edited by hand. By their ids, so that a text is the same data as the file of its tokens.
+ * Hashes a part of large data, evenly spread.  4 MiB of tokens take a millisecond; different
+ * data that agrees in 256 places of 4096 tokens each, and in the count, must have been edited
+ * by hand.  Hashes token numbers, so a text is the same data as the file of its tokens.
  */
 static int add_tokens(XXH3_state_t *sum, const struct source *s, struct err *err)
 {
@@ -244,7 +245,7 @@ static int data_check_options(const struct data_options *o, struct err *err)
     return 0;
 }
 
-/* Counts the bytes that tokens stand for, where that is known: of the tokenizer, or of texts as
+/* Sets the number of bytes of each token if known: from the tokenizer, or for texts as
    bytes. */
 static void count_bytes(struct data *d, const struct data_options *o, struct tokenizer **t)
 {
@@ -305,7 +306,7 @@ void data_close(struct data *d)
     *d = (struct data){0};
 }
 
-/* All was in the vocabulary when it was opened: another may have written there since. */
+/* All tokens were in the vocabulary at opening, but the file may have been changed since. */
 static int read_window(const struct data *d, int part, int64_t at, int32_t *tokens,
                        int32_t *targets, int32_t *begins, struct err *err)
 {
@@ -326,7 +327,7 @@ static int read_window(const struct data *d, int part, int64_t at, int32_t *toke
     return 0;
 }
 
-/* The first token of sample k of the run, in *part. */
+/* The first token of sample k of the run, and in *part its source. */
 static int64_t begin_of(const struct data *d, int64_t k, int *part)
 {
     uint64_t sample = 0;
@@ -397,9 +398,9 @@ int data_eval_batch(const struct data *d, int64_t index, int batch, int32_t *tok
     return 0;
 }
 
-/* --- a text as a file of tokens, once and for all runs --- */
+/* --- converting a text to a file of tokens --- */
 
-/* llm.c's header, with its count. */
+/* Writes llm.c's header with the number of tokens. */
 static int write_head(FILE *f, int64_t tokens, int wide)
 {
     const uint32_t head[256] = {wide ? 20240801 : 20240520, wide ? 7 : 1, (uint32_t)tokens};
@@ -410,7 +411,7 @@ static int write_head(FILE *f, int64_t tokens, int wide)
     return fseek(f, 0, SEEK_SET) || fwrite(le, 1, sizeof le, f) != sizeof le;
 }
 
-/* A text becomes llm.c's file; the count goes into the header at the end. */
+/* Converts a text to llm.c's format; writes the count into the header at the end. */
 static int encode_llmc(const char *text, struct tokenizer *t, FILE *f, const char *out,
                        struct encode_done *done, struct err *err)
 {
@@ -428,7 +429,7 @@ static int encode_llmc(const char *text, struct tokenizer *t, FILE *f, const cha
     return write_head(f, done->tokens, wide) ? err_sys(err, "cannot write '%s'", out) : 0;
 }
 
-/* JSON Lines become Megatron's two files; takes bin. */
+/* Converts JSON Lines to Megatron's two files; takes ownership of bin. */
 static int encode_pair(const struct data_encode *e, const char *name, struct tokenizer *t,
                        struct io_out *bin, struct encode_done *done, struct err *err)
 {
@@ -439,14 +440,14 @@ static int encode_pair(const struct data_encode *e, const char *name, struct tok
         return io_end(bin, -1, err);
     int rc = encode_file(e->text, t, e->template, bin->file, &spans, done, err) ||
              encode_idx(&spans, done->tokens, encode_type(t), idx.file, err);
-    /* The tokens first: an index without them would be of others. */
+    /* Tokens first: otherwise the new index could be next to old tokens. */
     rc = io_end(bin, rc, err);
     rc = io_end(&idx, rc, err);
     spans_release(&spans);
     return rc;
 }
 
-/* idx: NAME.idx where the tokens go to NAME.bin, else NULL. */
+/* idx: NAME.idx if the tokens go to NAME.bin, else NULL. */
 static int check_encode(const struct data_encode *e, const char *idx, struct err *err)
 {
     struct source s;
@@ -483,7 +484,7 @@ int data_encode(const struct data_encode *e, struct encode_done *done, struct er
     if (idx)
         memcpy(idx + n - 4, ".idx", 4);
     int rc = check_encode(e, idx, err) || tokenizer_open(&t, e->tokenizer, err);
-    /* First the file, which may be there: what follows takes long. */
+    /* Creates the file first, since it may exist: encoding takes long. */
     if (rc == 0)
         rc = io_create(&to, e->out, e->force, err);
     if (rc == 0 && jsonl_is(e->text)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lists the chat templates of the supported families, one row each, and encodes conversations
- * by them.
+ * with them.
  */
 #include "data/data_chat.h"
 
@@ -14,7 +14,7 @@
 enum { ROLES = 4, TRIMS_LEFT = 1, TRIMS_RIGHT = 2 };
 enum role { SYSTEM, USER, ASSISTANT, TOOL };
 
-/* OpenAI's names, and ShareGPT's. */
+/* Role names of OpenAI and ShareGPT. */
 static const struct {
     const char *name;
     enum role role;
@@ -26,21 +26,21 @@ static const struct {
 enum { ROLE_NAMES = sizeof role_names / sizeof *role_names };
 
 /*
- * before and after: of a role's message; special tokens in them are these tokens.  Without
- * a form of its own (NULL) a system message goes before the first user message, two line ends
- * between them, and a tool's message is an error.
+ * before and after: text around a message of the role; special tokens in it become tokens.
+ * Without a form (NULL) a system message is put before the first user message, separated by two
+ * line ends, and a tool's message is an error.
  */
 struct template
 {
     const char *name;
-    const char *marker; /* a token that no template below has */
-    const char *first;  /* before all */
-    const char *system; /* if the first message is none; NULL: none */
+    const char *marker; /* a token of this template only */
+    const char *first;  /* text at the beginning */
+    const char *system; /* system message if the conversation has none; NULL: none */
     struct form {
         const char *before, *after;
     } form[ROLES];
-    int trims;        /* spaces of a message that are dropped */
-    struct form tool; /* within a tool's message, several of which are one; NULL: nothing */
+    int trims;        /* spaces around a message are dropped */
+    struct form tool; /* text around each of several tool messages that form one; NULL: none */
 };
 
 #define IM(role) "<|im_start|>" role "\n"
@@ -83,7 +83,7 @@ static const struct template templates[] = {
      "<|assistant|>",
      "",
      NULL,
-     /* published with line ends after these tokens, which drop them */
+     /* published with line ends after these tokens, which the tokens strip */
      {{"<|system|>", "<|end|>"},
       {"<|user|>", "<|end|>"},
       {"<|assistant|>", "<|end|>"},
@@ -112,8 +112,8 @@ static const struct template templates[] = {
 enum { TEMPLATES = sizeof templates / sizeof *templates };
 
 /*
- * Templates of models that give the same text as one of these, by hash_of; rows are printed by
- * tests/reference/check_templates.py, which compares them.
+ * Models' templates that give the same text as a row above, by hash_of;
+ * tests/reference/check_templates.py compares them and prints these rows.
  */
 static const struct known {
     uint64_t hash;
@@ -140,7 +140,7 @@ struct chat {
     const struct template *is;
     struct tokenizer *tokenizer; /* borrowed */
     int32_t end;
-    const char *guess; /* by what; NULL: it is known */
+    const char *guess; /* reason of the guess; NULL: the template is known */
 };
 
 void chat_close(struct chat *chat)
@@ -153,7 +153,7 @@ int32_t chat_end(const struct chat *chat)
     return chat->end;
 }
 
-/* The end of the special token that text begins with; NULL: it begins with none. */
+/* The end of the special token at the beginning of text; NULL: there is none. */
 static const char *special_end(const char *text)
 {
     const char *end = NULL;
@@ -175,7 +175,7 @@ static int32_t id_of(const struct tokenizer *t, const char *special, const char 
     return id;
 }
 
-/* All special tokens of a piece of the template are tokens of the vocabulary. */
+/* Checks that all special tokens of a piece of the template are in the vocabulary. */
 static int check_piece(const struct chat *chat, const char *piece, struct err *err)
 {
     for (const char *end; piece && *piece; piece = end ? end : piece + 1) {
@@ -190,8 +190,8 @@ static int check_piece(const struct chat *chat, const char *piece, struct err *e
 }
 
 /*
- * Hashes a template as Jinja reads it: line ends are one character, an escaped one is a line
- * end, and the last is dropped.
+ * Hashes a template in the form that Jinja reads: a line end is one character, an escaped one
+ * is a line end, and the last is dropped.
  */
 static uint64_t hash_of(const char *text)
 {
@@ -216,7 +216,7 @@ static const struct template *chat_find_name(const char *name)
     return NULL;
 }
 
-/* By the folder's own; by the system message in it; by a token. */
+/* Guesses by the folder's template, by the system message in it, or by a token. */
 static const struct template *guess(const struct tokenizer *t, const char **by)
 {
     const char *own = tokenizer_template(t);
@@ -277,12 +277,12 @@ int chat_open(struct chat **out, struct tokenizer *t, const char *name, struct e
     return 0;
 }
 
-/* Where tokens go. */
+/* The destination of tokens. */
 struct sink {
     struct chat *chat;
     chat_put *put;
     void *arg;
-    int flags; /* of the next text */
+    int flags; /* flags for the next text */
 };
 
 static int chat_put_text(struct sink *s, const char *text, int64_t bytes, int trained,
@@ -299,7 +299,7 @@ static int chat_put_text(struct sink *s, const char *text, int64_t bytes, int tr
     return rc;
 }
 
-/* A piece of the template up to `to`: special tokens, and text between them. */
+/* Adds a piece of the template up to `to`: special tokens, and text between them. */
 static int put_piece(struct sink *s, const char *piece, const char *to, int trained,
                      struct err *err)
 {
@@ -323,9 +323,9 @@ static int put_piece(struct sink *s, const char *piece, const char *to, int trai
 }
 
 /*
- * The text before a message is one with it, so that words are cut as in a whole conversation;
- * but before an answer, where it is given when the answer begins, unless it is a space, which
- * is the answer's own.
+ * Text before a message is encoded together with it, so that words are split as in a whole
+ * conversation.  Before an answer it is separate, since generation begins after it; but a space
+ * belongs to the answer.
  */
 static const char *chat_joint_of(const struct form *form, enum role role)
 {
@@ -338,7 +338,7 @@ static const char *chat_joint_of(const struct form *form, enum role role)
     return role == ASSISTANT && strcmp(tail, " ") ? strchr(form->before, 0) : tail;
 }
 
-/* A message without the spaces that the template drops. */
+/* The message without the spaces that the template drops. */
 static struct jsonl_message chat_trim(const struct template *is, struct jsonl_message m)
 {
     for (; (is->trims & TRIMS_LEFT) && m.bytes && isspace((unsigned char)*m.text); m.bytes--)
@@ -348,7 +348,7 @@ static struct jsonl_message chat_trim(const struct template *is, struct jsonl_me
     return m;
 }
 
-/* text: of a message, or of two. */
+/* text: of one message, or of two. */
 static int put_message(struct sink *s, enum role role, const char *text, int64_t bytes,
                        struct err *err)
 {
@@ -367,7 +367,7 @@ static int put_message(struct sink *s, enum role role, const char *text, int64_t
     return rc ? -1 : 0;
 }
 
-/* A system message that goes before the user's. */
+/* Adds a system message in front of the user's. */
 static int put_joined(struct sink *s, const struct jsonl_message *system,
                       const struct jsonl_message *user, struct err *err)
 {
@@ -398,7 +398,7 @@ static int role_of(const struct chat *chat, const char *name, enum role *role, s
     return 0;
 }
 
-/* Messages of tools in a row, as one: `count` of them are. */
+/* Adds consecutive tool messages as one; sets *count to their number. */
 static int put_tools(struct sink *s, const struct jsonl_message *m, int messages, int *count,
                      struct err *err)
 {
@@ -434,7 +434,7 @@ int chat_encode(struct chat *chat, const struct jsonl_message *message, int mess
 {
     const struct template *is = chat->is;
     struct sink s = {chat, put, arg, TOKENIZER_PLAIN};
-    const struct jsonl_message *system = NULL; /* that is yet to be joined */
+    const struct jsonl_message *system = NULL; /* not yet added to a user message */
 
     if (put_piece(&s, is->first, strchr(is->first, 0), 0, err))
         return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the easy sequences, by the losses that a run had of them.  Independent of ranks. */
+/* Finds easy sequences from the losses of a run.  Leaves ranks to its callers. */
 #include "data/data_easy.h"
 
 #include <math.h>
@@ -7,15 +7,15 @@
 
 #include "base/mem.h"
 
-struct sequence { /* of one source, in data order; then all, easiest first */
+struct sequence { /* in data order for one source; later of all, easiest first */
     int part;
     int64_t window;
     int64_t epochs, events;
-    int learned, ever; /* in the last epoch, in any */
+    int learned, ever; /* in the last epoch; in any epoch */
     float loss;        /* in the last epoch */
 };
 
-struct epoch { /* of a source, so far */
+struct epoch { /* the current epoch of a source */
     int64_t count;
     int64_t *window;
     float *loss, *sorted; /* [windows] */
@@ -26,7 +26,7 @@ int64_t easy_samples(const struct data *d)
     int64_t most = 0;
 
     for (int p = 0; p < d->count; p++) {
-        int64_t sample = 2 * d->part[p].windows.windows - 1; /* the last of two epochs */
+        int64_t sample = 2 * d->part[p].windows.windows - 1; /* the last sample of two epochs */
         int64_t at = sample;
         if (d->mix.sources > 1) {
             int64_t share = d->mix.share[p], turn = 0;
@@ -39,7 +39,7 @@ int64_t easy_samples(const struct data *d)
     return most;
 }
 
-/* Losses that are not finite are the largest. */
+/* Losses that are not finite sort last. */
 static int by_loss(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
@@ -84,7 +84,7 @@ static int easiest_first(const void *a, const void *b)
     return x->part != y->part ? x->part - y->part : x->window < y->window ? -1 : 1;
 }
 
-/* Each source's sequences in data order, with what the run saw of them; owned by the caller. */
+/* Lists each source's sequences in data order, with their events; owned by the caller. */
 static struct sequence *count_events(const struct data *d, const float *loss, int64_t samples,
                                      int64_t *sequences)
 {
@@ -127,7 +127,7 @@ void easy_drop(struct data *d, const float *loss, int64_t samples, int64_t count
 {
     int64_t sequences, **kept = mem_new((size_t)d->count, sizeof *kept);
     int64_t *left = mem_new((size_t)d->count, sizeof *left);
-    int64_t *n = mem_new((size_t)d->count, sizeof *n); /* in kept */
+    int64_t *n = mem_new((size_t)d->count, sizeof *n); /* length of each kept[] */
     struct sequence *all = count_events(d, loss, samples, &sequences);
     struct easy_report r = {.sequences = sequences};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Turns documents into tokens, and writes these into Megatron's files. */
+/* Encodes documents as tokens, and writes Megatron's files. */
 #include "data/data_encode.h"
 
 #include <inttypes.h>
@@ -17,9 +17,9 @@ struct encoder {
     const char *path;            /* borrowed */
     struct tokenizer *tokenizer; /* borrowed */
     FILE *out;
-    int threads, size; /* bytes of a token */
+    int threads, size; /* size: bytes of a token */
     int64_t tokens;
-    int kind; /* of the last span; -1: none of this document */
+    int kind; /* kind of the last span; -1: none of this document yet */
     struct spans *spans;
     int held;
     unsigned char buffer[1 << 14]; /* [held] */
@@ -70,18 +70,18 @@ static int encode_put_tokens(struct encoder *e, const int32_t *ids, int64_t coun
 
 /* ---- JSON Lines ---- */
 
-/* So much text is read at once, for each thread, and encoded by document. */
+/* Bytes of text that each thread gets at a time; they are encoded document by document. */
 enum { BATCH = 1 << 20, DOCUMENTS_MAX = 1 << 10 };
 
 /*
- * A document, or a part of a text, and once it is encoded its tokens: spans of {trained, count,
- * tokens ...}.
+ * A document, or a part of a text; after encoding its tokens: spans of {trained, count, tokens
+ * ...}.
  */
 struct document {
     struct jsonl_message *message; /* [messages]; NULL: a part of a text */
     int messages, rc;
     const char *text; /* the part, borrowed */
-    int continued;    /* it is not the first */
+    int continued;    /* not the first part */
     int64_t bytes, line, held;
     int32_t *ids; /* [held] */
     size_t space;
@@ -112,7 +112,7 @@ static int hold_tokens(void *arg, const int32_t *ids, int64_t count, int trained
     return 0;
 }
 
-/* Bytes are their own tokens: the texts are all the memory they need. */
+/* Bytes are their own tokens: no memory beyond the texts. */
 static int encode_put_bytes(struct encoder *e, const struct document *d, struct err *err)
 {
     int rc = 0;
@@ -124,7 +124,7 @@ static int encode_put_bytes(struct encoder *e, const struct document *d, struct 
     return rc;
 }
 
-/* A text as a document, of which the first part is context where there are two messages. */
+/* Encodes a text as a document; if there are two messages the first is context. */
 static int hold_whole(struct worker *w, struct document *d, struct err *err)
 {
     const struct jsonl_message *m = d->message;
@@ -148,7 +148,7 @@ static int hold_whole(struct worker *w, struct document *d, struct err *err)
     return hold_tokens(d, &end, 1, 1, err);
 }
 
-/* A text, or a prompt and its completion. */
+/* Whether it is a text, or a prompt and its completion. */
 static int encode_is_plain(const struct document *d)
 {
     const struct jsonl_message *m = d->message;
@@ -185,7 +185,8 @@ static int encode_document(struct worker *w, struct document *d, const char *tem
     return chat_encode(w->chat, m, d->messages, 0, hold_tokens, d, err);
 }
 
-/* Documents of so much text at least, or those that are left; returns what jsonl_next does. */
+/* Reads documents of at least `bytes` bytes of text, or the remaining ones; returns
+   jsonl_next's result. */
 static int encode_read_batch(struct jsonl *lines, int64_t bytes, struct document *d, int *count,
                              struct err *err)
 {
@@ -226,7 +227,7 @@ static int encode_batch(struct encoder *e, struct crew *c, int count, const char
 #pragma omp parallel for num_threads(e->threads) schedule(dynamic, 1) if (count > 1)
     for (int i = 0; i < count; i++)
         d[i].rc = encode_document(&c->worker[omp_get_thread_num()], &d[i], template, &d[i].err);
-    /* In their order; the first error is that of the first line that has one. */
+    /* In order, so that the error reported is that of the first bad line. */
     int rc = 0;
     for (int i = 0; i < count; i++) {
         if (rc == 0 && d[i].rc) {
@@ -285,7 +286,8 @@ static int encode_lines(struct encoder *e, const char *path, const char *templat
 
 /* ---- text ---- */
 
-enum { PART = 4 << 20 }; /* of which a thread has the text, the normalized text, the tokens */
+/* Bytes of text per thread, which also holds the normalized text and the tokens */
+enum { PART = 4 << 20 };
 
 static int encode_parts(struct encoder *e, char *text, int64_t bytes, struct err *err)
 {
@@ -302,13 +304,13 @@ static int encode_parts(struct encoder *e, char *text, int64_t bytes, struct err
                 (struct document){.text = text + at, .bytes = to - at, .continued = at > 0};
         }
         rc = encode_batch(e, &c, count, NULL, err);
-        madvise(text, (size_t)(at / page * page), MADV_DONTNEED); /* read again if need be */
+        madvise(text, (size_t)(at / page * page), MADV_DONTNEED); /* read again if needed */
     }
     end_crew(e, &c);
     return rc;
 }
 
-/* Mapped for as long as it is encoded: it may be larger than memory. */
+/* Maps the text while it is encoded, since it may be larger than memory. */
 static int encode_text(struct encoder *e, const char *path, struct encode_done *done,
                        struct err *err)
 {
@@ -340,7 +342,7 @@ int encode_file(const char *path, struct tokenizer *t, const char *template, FIL
     done->guess = (struct chat_guess){0};
     e->path = path;
     e->tokenizer = t;
-    e->threads = omp_get_num_procs(); /* where ranks are bound, few of many */
+    e->threads = omp_get_num_procs(); /* few if ranks are bound to processors */
     e->out = out;
     e->spans = spans;
     e->size = source_type_bytes(encode_type(t));
@@ -359,8 +361,8 @@ static int64_t length_of(const struct spans *s, int64_t i, int64_t tokens)
 }
 
 /*
- * Sequences are spans, modes are 1 of contexts; bounds of documents are the sequences that
- * begin one, and the count of sequences.
+ * Sequences are spans; mode 1 is context.  Bounds of documents are the sequences that begin
+ * one, and the number of sequences.
  */
 int encode_idx(const struct spans *s, int64_t tokens, enum source_type type, FILE *out,
                struct err *err)

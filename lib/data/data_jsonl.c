@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads lines of JSON that are texts or conversations, as several trainers write them.  Leaves
- * the roles to data_chat.c.
+ * Reads texts and conversations from JSON lines in the formats of several trainers.  Leaves the
+ * roles to data_chat.c.
  */
 #include "data/data_jsonl.h"
 
@@ -29,7 +29,7 @@ static int jsonl_is_list(const char *path)
     return ends_as(path, ends);
 }
 
-/* Whether a file begins with '['. */
+/* Whether the file begins with '['. */
 static int begins_list(const char *path)
 {
     struct unpack *file = NULL;
@@ -96,7 +96,7 @@ void jsonl_close(struct jsonl *j)
     *j = (struct jsonl){0};
 }
 
-/* Reads more, to `end`; *got 0: the end of the file. */
+/* Reads more data to `end`; *got 0: end of file. */
 static int read_more(struct jsonl *j, int64_t *got, struct err *err)
 {
     void *text = j->text;
@@ -120,7 +120,7 @@ static int read_more(struct jsonl *j, int64_t *got, struct err *err)
     return 0;
 }
 
-/* The next line, without its end: *text of *bytes.  1; 0 after the last line; or -1. */
+/* Finds the next line, without line end: *text of *bytes.  1; 0: no more lines; -1: error. */
 static int jsonl_next_line(struct jsonl *j, const char **text, int64_t *bytes, struct err *err)
 {
     size_t seen = 0;
@@ -145,7 +145,8 @@ static int jsonl_next_line(struct jsonl *j, const char **text, int64_t *bytes, s
 
 static int fail_line(const struct jsonl *j, struct err *err, const char *what);
 
-/* The next object of a list, *text of *bytes, counted in `line`.  1; 0: the list ends; -1. */
+/* Finds the next object of a list, *text of *bytes; counts it in `line`. 1; 0: end of list; -1:
+   error. */
 static int next_object(struct jsonl *j, const char **text, int64_t *bytes, struct err *err)
 {
     int depth = 0, quoted = 0, escaped = 0, opened = 0;
@@ -171,7 +172,7 @@ static int next_object(struct jsonl *j, const char **text, int64_t *bytes, struc
             if (c && strchr(" \t\r\n", c))
                 continue;
             if (c == ']' && opened == (j->line == 1)) {
-                j->line--; /* asked again, it is the end again */
+                j->line--; /* another call reports the end again */
                 return 0;
             }
             if (!opened && c == (j->line == 1 ? '[' : ',')) {
@@ -199,15 +200,15 @@ static int fail_line(const struct jsonl *j, struct err *err, const char *what)
 }
 
 /*
- * The formats of a line, by its keys: of several the first that it has whole.  Rows are
- * messages, in their order; `joined` is added to the message before, after a line end.
+ * Formats of a line, by its keys; the first format whose keys are all present is used.  Rows
+ * list messages in order; a `joined` one is appended to the previous message, after a line end.
  */
 enum value { VALUE_TEXT, VALUE_LIST, VALUE_EITHER };
 enum { PARTS = 4, OPTIONAL = 1, JOINED = 2, ALONE = 4 };
 static const struct format {
     struct part {
         const char *key;
-        const char *role; /* NULL: of a text, and of a list, which has its own */
+        const char *role; /* NULL: a text's, or a list's, whose items have roles */
         enum value value;
         int flags;
     } part[PARTS];
@@ -221,7 +222,7 @@ static const struct format {
       {"instruction", "user", VALUE_TEXT, 0},
       {"input", "user", VALUE_TEXT, OPTIONAL | JOINED},
       {"output", "assistant", VALUE_TEXT, 0}}},
-    /* OpenAI's first, TRL's */
+    /* OpenAI's old format, and TRL's */
     {{{"prompt", JSONL_PROMPT, VALUE_EITHER, 0},
       {"completion", JSONL_COMPLETION, VALUE_EITHER, 0}}},
     {{{"prompt", JSONL_PROMPT, VALUE_EITHER, 0},
@@ -231,7 +232,7 @@ enum { FORMATS = sizeof formats / sizeof *formats };
 #define FORMAT_KEYS                                                                            \
     "text, messages, conversations, instruction and output, or prompt and completion"
 
-/* The names of a message's keys: OpenAI's, ShareGPT's. */
+/* Keys of a message: OpenAI's and ShareGPT's. */
 static const char *const role_keys[] = {"role", "from", NULL};
 static const char *const content_keys[] = {"content", "value", NULL};
 
@@ -242,7 +243,7 @@ static int is_one_of(const char *const *names, const char *name)
     return *names != NULL;
 }
 
-/* A text of any bytes, a copy. */
+/* Copies a text of any bytes. */
 static int take_text(const struct tree *t, const struct tree_node *n, const char **out,
                      int64_t *bytes, struct err *err)
 {
@@ -255,7 +256,7 @@ static int take_text(const struct tree *t, const struct tree_node *n, const char
     return 0;
 }
 
-/* A text, or a list of OpenAI's content parts that are texts. */
+/* Reads a text, or a list of OpenAI's content parts of type text. */
 static int take_content(const struct tree *t, const struct tree_node *n,
                         struct jsonl_message *m, struct err *err)
 {
@@ -291,7 +292,7 @@ static struct jsonl_message *jsonl_add_message(struct jsonl *j)
     return m;
 }
 
-/* Calls of tools, OpenAI's and its older ones. */
+/* Keys of tool calls: OpenAI's current and older ones. */
 static const char *const call_keys[] = {"tool_calls", "function_call", NULL};
 
 static int parse_message(struct jsonl *j, const struct tree *t, const struct tree_node *n,
@@ -304,7 +305,7 @@ static int parse_message(struct jsonl *j, const struct tree *t, const struct tre
     if (n->kind != TREE_MAP)
         return tree_fail(t, n, NULL, err, "is %.40s, expected an object", tree_shown(t, n));
     for (const struct tree_node *v = n->child; v; v = v->next) {
-        /* They are not rendered, and without them the answer would be another. */
+        /* Tool calls are not rendered, and without them the answer would differ: reject. */
         if (is_one_of(call_keys, v->key) && v->kind != TREE_NULL &&
             (v->kind != TREE_LIST || v->items))
             return tree_fail(t, n, NULL, err,
@@ -312,7 +313,7 @@ static int parse_message(struct jsonl *j, const struct tree *t, const struct tre
                              v->key);
         int is_role = is_one_of(role_keys, v->key);
         const struct tree_node **to = is_role ? &role : &content;
-        /* a content of null is none: a message of calls has it */
+        /* content null is allowed in messages of calls */
         if (!is_role && (!is_one_of(content_keys, v->key) || v->kind == TREE_NULL))
             continue;
         if (*to)
@@ -327,7 +328,7 @@ static int parse_message(struct jsonl *j, const struct tree *t, const struct tre
                    take_content(t, content, m, err));
 }
 
-/* One part of a line. */
+/* Reads one part of a line. */
 static int parse_part(struct jsonl *j, const struct tree *t, const struct tree_node *n,
                       const struct part *p, struct err *err)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Orders samples: windows of a source, and whose turn it is.  Independent of tokens. */
+/* Determines the order of samples: windows of a source, and the sources' turns.  Leaves tokens
+   to data.c. */
 #include "data/data_order.h"
 
 #include <assert.h>
@@ -9,8 +10,8 @@
 #include "base/rng.h"
 
 /*
- * Luby and Rackoff prove four rounds for large halves; the halves here may be of one bit, where
- * each round has few functions to choose from.  Eight cost a microsecond a window.
+ * Luby and Rackoff prove four rounds for large halves; here a half may have one bit, for which
+ * there are few round functions.  Eight rounds take a microsecond per window.
  */
 enum { ROUNDS = 8 };
 
@@ -34,7 +35,7 @@ uint64_t order_shuffle(uint64_t key, uint64_t n, uint64_t x)
     assert(x < n && n <= UINT64_C(1) << 62);
     while (n > UINT64_C(1) << 2 * half)
         half++;
-    /* The walk ends: it is on the cycle of x, which is below n. */
+    /* Terminates: the walk follows the cycle of x, which contains x < n. */
     do
         x = feistel(key, half, x);
     while (x >= n);
@@ -63,10 +64,10 @@ int64_t order_begin(const struct order_windows *w, uint64_t seed, uint64_t strea
     return (int64_t)offset + (w->kept ? w->kept[window] : window) * w->seq;
 }
 
-/* Shares that are the weights times `scale`, where these are whole and few enough. */
+/* Sets shares to weights * scale, if these are whole and their sum is small enough. */
 static int exact_shares(struct order_mix *m, const double *weights, double scale)
 {
-    const double near = 1e-9; /* a decimal times a power of ten is off by 2^-52 of itself */
+    const double near = 1e-9; /* relative error of a decimal times a power of ten is 2^-52 */
 
     m->period = 0;
     for (int s = 0; s < m->sources; s++) {
@@ -79,13 +80,13 @@ static int exact_shares(struct order_mix *m, const double *weights, double scale
     return m->period <= ORDER_PERIOD_MAX;
 }
 
-/* The period is full: what rounding left over is the largest share's, which feels it least. */
+/* Fills the period: the largest share gets the rounding difference, which affects it least. */
 static void rounded_shares(struct order_mix *m, const double *weights)
 {
     double most = 0, sum = 0;
     int largest = 0;
 
-    /* By the largest first: the sum of weights near DBL_MAX would not be finite. */
+    /* Scales by the largest first: the sum of weights close to DBL_MAX would overflow. */
     for (int s = 0; s < m->sources; s++)
         most = fmax(most, weights[s]);
     for (int s = 0; s < m->sources; s++)
@@ -100,18 +101,19 @@ static void rounded_shares(struct order_mix *m, const double *weights)
     }
     int64_t rest = ORDER_PERIOD_MAX - m->period;
     if (m->share[largest] + rest < 1)
-        return; /* thousands of sources: a period that is a little longer */
+        return; /* thousands of sources: the period is a little longer */
     m->share[largest] += rest;
     m->period = ORDER_PERIOD_MAX;
 }
 
-/* The samples among which a source's next turn has to be. */
+/* The range of samples that must contain a source's next one. */
 struct span {
     int64_t from, to;
     int32_t had;
 };
 
-/* Turn j may come from floor(j n / share) on and has to before ceil((j + 1) n / share). */
+/* Sample j of a source may come from floor(j n / share) on and must come before ceil((j + 1) n
+   / share). */
 static void next_span(const struct order_mix *m, int s, struct span *span)
 {
     int64_t j = span->had, share = m->share[s];
@@ -143,7 +145,8 @@ void order_mix_init(struct order_mix *m, const double *weights, int sources)
         m->share[s] /= common;
     m->period /= common;
     /*
-     * Inside its spans a source's count is its due, rounded up or down.  Who has to first goes.
+     * Within these ranges a source's count is its due, rounded up or down.  The earliest
+     * deadline is served first.
      */
     struct span *span = mem_new((size_t)m->sources, sizeof *span);
     m->turn = mem_new((size_t)m->period, sizeof *m->turn);

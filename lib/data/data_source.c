@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens and reads files of tokens; leaves Megatron's index to data_source_idx.c. */
+/* Opens and reads files of tokens.  Leaves Megatron's index to data_source_idx.c. */
 #include "data/data_source.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 
 enum { LLMC_HEAD = 256 * 4, LLMC_QUESTIONS = 20240522 };
 
-/* llm.c: dev/data/data_common.py. */
+/* Formats of llm.c: dev/data/data_common.py. */
 static const struct {
     uint32_t magic, version;
     enum source_type type;
@@ -85,7 +85,7 @@ int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes
     return 0;
 }
 
-/* path without its last `drop` characters and with `end` behind it; the caller's. */
+/* path without its last `drop` characters, plus `end`; owned by the caller. */
 static char *with_end(const char *path, size_t drop, const char *end)
 {
     size_t n = strlen(path) - drop;
@@ -97,8 +97,8 @@ static char *with_end(const char *path, size_t drop, const char *end)
 }
 
 /*
- * The .bin and .idx that a path means, if it is of a pair; else *idx is NULL and *bin the path
- * itself.  Both are the caller's.
+ * Finds the .bin and .idx of a path that belongs to a pair; else *idx is NULL and *bin the path
+ * itself.  The caller owns both.
  */
 static void find_pair(const char *path, char **bin, char **idx)
 {
@@ -125,7 +125,7 @@ static int read_idx(struct source *s, const char *path, struct source_place *pla
 
     if (io_open(path, &fd, &bytes, err))
         return -1;
-    if (bytes) /* an empty one is no map */
+    if (bytes) /* an empty file cannot be mapped */
         map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     close(fd);
     if (map == MAP_FAILED)
@@ -229,10 +229,10 @@ void source_close(struct source *s)
     *s = (struct source){0};
 }
 
-/* Tokens that are read at once: of the largest type 128 KiB. */
+/* Tokens read at a time: 128 KiB for the largest type. */
 enum { BLOCK = 1 << 14 };
 
-/* n tokens, at most BLOCK, from the at-th on, read into raw. */
+/* Reads n tokens, at most BLOCK, from token `at` on, into raw. */
 static const unsigned char *source_read_block(const struct source *s, int64_t at, int64_t n,
                                               unsigned char *raw, struct err *err)
 {
@@ -258,8 +258,8 @@ static int64_t token_at(enum source_type type, const unsigned char *first, int64
 }
 
 /*
- * Whether any of n tokens is vocab or above.  A negative one, read without its sign, is above
- * every vocabulary: those of a type with a sign are looked at through the same one without.
+ * Whether any of n tokens is >= vocab.  A negative token, read as unsigned, exceeds every
+ * vocabulary, so signed types are checked as their unsigned counterparts.
  */
 #define BLOCK_ABOVE(name, type, to_host)                                                       \
     KERN_CLONES static int name(const unsigned char *p, int64_t n, type limit)                 \
@@ -324,7 +324,7 @@ int source_check(const struct source *s, int64_t vocab, struct err *err)
     return 0;
 }
 
-/* The first token goes to *first, the count - 1 behind it to rest. */
+/* The first token goes to *first, the following count - 1 to rest. */
 static int read_ids(const struct source *s, int64_t at, int64_t count, int32_t *first,
                     int32_t *rest, struct err *err)
 {

@@ -10,15 +10,15 @@
 #include "token/token.h"
 
 /*
- * Reads one file of tokens (paro-data(5)), when tokens are requested, not mapped: one that is
- * cut meanwhile is an error then, and no signal.  The tokens of a text that is encoded are in a
- * file without a name, in memory.  What a file is, its content says:
+ * Reads one file of tokens (paro-data(5)).  Tokens are read on request and not mapped, so
+ * truncating the file causes an error and no signal.  The tokens of an encoded text are in an
+ * unnamed file in memory.  The format is recognized as follows:
  *
- *     NAME.idx beside NAME.bin, or the path is without .bin    Megatron's
- *     a name of JSON Lines (data_jsonl.h)                            JSON Lines
- *     llm.c's magic in its first four bytes                     llm.c's
- *     a name that ends in .bin                                  nanoGPT's
- *     anything else                                             text
+ *     NAME.idx next to NAME.bin, or the path is without .bin        Megatron's
+ *     a name of JSON Lines (data_jsonl.h)                           JSON Lines
+ *     llm.c's magic in its first four bytes                         llm.c's
+ *     a name that ends in .bin                                      nanoGPT's
+ *     anything else                                                 text
  */
 enum source_format {
     SOURCE_TEXT,
@@ -28,7 +28,7 @@ enum source_format {
     SOURCE_NANOGPT,
     SOURCE_MEGATRON
 };
-/* Little-endian. */
+/* Types of tokens in the file, little-endian. */
 enum source_type {
     SOURCE_U8,
     SOURCE_I8,
@@ -40,42 +40,41 @@ enum source_type {
 };
 
 struct source {
-    char *path; /* of the file with the tokens; owned */
+    char *path; /* path of the file with the tokens; owned */
     enum source_format format;
     enum source_type type;
     int fd;
     int64_t tokens;
-    int64_t offset; /* of the first token in the file */
+    int64_t offset; /* offset of the first token in the file */
     int64_t file_bytes;
     struct spans spans;
-    struct chat_guess guess; /* encode_done's */
+    struct chat_guess guess; /* from encode_done */
 };
 
-/* Where tokens are in a file of `bytes`, by a header. */
+/* The place of the tokens in a file, according to its header. */
 struct source_place {
     enum source_type type;
     int64_t offset, tokens;
 };
 
 /*
- * Opens and checks all of the file but its tokens' size.  The tokens of a text are its bytes,
- * and of JSON Lines there are none, until it is encoded.
+ * Opens a file and checks all but the tokens' values.  The tokens of a text are its bytes; JSON
+ * Lines have no tokens before source_encode.
  */
 int source_open(struct source *s, const char *path, struct err *err);
-/* A text or JSON Lines (data_encode.h).  t NULL: bytes are tokens; template NULL, or
-   a name. */
+/* Encodes a text or JSON Lines (data_encode.h). t NULL: bytes are tokens; template: NULL or a
+   name. */
 int source_encode(struct source *s, struct tokenizer *t, const char *template, struct err *err);
 void source_close(struct source *s);
-/* Reads all.  ERR_INPUT names the first that is not in 0 .. vocab - 1, and its place. */
+/* Reads all tokens.  ERR_INPUT names the first outside 0 .. vocab - 1, and its place. */
 int source_check(const struct source *s, int64_t vocab, struct err *err);
 /*
- * Tokens at .. at + count - 1.  ERR_INPUT where the file is no longer that long, or has one
- * that does not fit; what is written then is not said.
+ * Reads tokens at .. at + count - 1.  ERR_INPUT if the file has become shorter, or a token does
+ * not fit int32_t; `to` is then undefined.
  */
 int source_read(const struct source *s, int64_t at, int64_t count, int32_t *to,
                 struct err *err);
-/* The same of seq tokens, and of the one behind each, all in one read where seq is below 2^14.
- */
+/* Reads seq tokens, and as targets the token after each, in a single read if seq < 2^14. */
 int source_read_window(const struct source *s, int64_t at, int seq, int32_t *tokens,
                        int32_t *targets, struct err *err);
 
@@ -83,14 +82,14 @@ int source_type_bytes(enum source_type type);
 /* "text", "llm.c", ... */
 const char *source_format_name(enum source_format format);
 
-/* Whether bytes begin as one of llm.c's files do. */
+/* Whether bytes begin like an llm.c file. */
 int source_llmc_is(const unsigned char *head, int64_t bytes);
-/* The header of an llm.c file of file_bytes, of which `bytes` are at head. */
+/* Parses the header of an llm.c file of file_bytes bytes, of which `bytes` are at head. */
 int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes,
                       int64_t file_bytes, struct source_place *place, struct err *err);
 /*
- * A Megatron index whose tokens are in the file bin_name of bin_bytes.  spans: its sequences,
- * with document bounds, and contexts where modes are not 0.
+ * Parses a Megatron index for the file bin_name of bin_bytes bytes.  spans: its sequences, with
+ * document bounds; those with nonzero mode are context.
  */
 int source_idx_parse(const char *name, const unsigned char *idx, int64_t bytes,
                      const char *bin_name, int64_t bin_bytes, struct source_place *place,

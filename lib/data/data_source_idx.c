@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the index that Megatron-LM keeps beside a file of tokens (paro-data(5)):
+ * Reads the index that Megatron-LM keeps next to a file of tokens (paro-data(5)):
  *
  *     0        9         17     18          26          34
  *     MMIDIDX00 version 1 type  sequences n  documents d  lengths   pointers  documents [modes]
  *     9         u64       u8    u64          u64          n * i32   n * i64   d * i64   n * i8
  *
- * Its writer puts the sequences end to end in the order of the index; one that says otherwise
- * is not of this writer, or is damaged, and is refused.
+ * Megatron's writer stores the sequences adjacent and in the order of the index.  A different
+ * order means damage or another writer, and is rejected.
  */
 #include "data/data_source.h"
 
@@ -20,7 +20,7 @@ enum { HEAD = 34, LENGTH = 4, POINTER = 8 };
 
 static const char magic[9] = "MMIDIDX\0";
 
-/* By the number in the file; those of floating point are no tokens. */
+/* Indexed by the number in the file; floating-point types are not tokens. */
 static const struct {
     const char *name;
     int type; /* enum source_type, or -1 */
@@ -44,7 +44,7 @@ struct idx {
 
 static int sequences_check(const struct idx *x, struct err *err)
 {
-    uint64_t end = 0; /* of the sequences before, bytes; never above bin_bytes */
+    uint64_t end = 0; /* end of the earlier sequences in bytes; never above bin_bytes */
 
     for (int64_t i = 0; i < x->sequences; i++) {
         uint64_t at = io_le64(x->pointers + POINTER * i);
@@ -136,7 +136,7 @@ int source_idx_parse(const char *name, const unsigned char *idx, int64_t bytes,
                        code < sizeof types / sizeof *types ? types[code].name : "?");
     enum source_type type = (enum source_type)types[idx[17]].type;
     x.token_bytes = source_type_bytes(type);
-    /* The counts are the file's own claim: bounded before anything is multiplied by them. */
+    /* The counts come from the file: bounded before they are used in products. */
     uint64_t n = io_le64(idx + 18), d = io_le64(idx + 26);
     uint64_t rest = (uint64_t)(bytes - HEAD);
     if (n > rest / (LENGTH + POINTER) || d > (rest - n * (LENGTH + POINTER)) / POINTER)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Marks which tokens are targets, and where documents begin. */
+/* Determines which tokens are targets, and where documents begin. */
 #include "data/data_spans.h"
 
 #include "base/mem.h"
@@ -27,7 +27,7 @@ void spans_release(struct spans *s)
     *s = (struct spans){0};
 }
 
-/* The last span that begins at the token, or before; some may be empty. */
+/* The last span that begins at or before the token; spans may be empty. */
 static int64_t spans_find(const struct spans *s, int64_t token)
 {
     int64_t low = 0, high = s->count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads compressed files. zlib reads plain ones, too. */
+/* Reads compressed files.  zlib also reads uncompressed ones. */
 #include "data/data_unpack.h"
 
 #include <string.h>
@@ -12,12 +12,12 @@
 
 struct unpack {
     char *path;
-    int fd;    /* -1: gz has it */
-    gzFile gz; /* NULL: zstd's */
+    int fd;    /* -1: owned by gz */
+    gzFile gz; /* NULL: zstd */
     ZSTD_DCtx *zstd;
     ZSTD_inBuffer in;
-    char *space;   /* of `in` */
-    size_t wanted; /* zstd's last answer: 0 between two frames */
+    char *space;   /* buffer of `in` */
+    size_t wanted; /* zstd's last result: 0 between frames */
 };
 
 int unpack_open(struct unpack **out, const char *path, struct err *err)
@@ -32,7 +32,8 @@ int unpack_open(struct unpack **out, const char *path, struct err *err)
     if (rc == 0 && bytes >= 4 && io_pread_all(u->fd, head, 4, 0, err))
         rc = err_prefix(err, "data '%s': ", path);
     uint32_t magic = (uint32_t)io_le(head, 4);
-    if (rc == 0 && (magic == 0xfd2fb528 || (magic & ~15u) == 0x184d2a50)) { /* or skippable */
+    /* Or a skippable frame */
+    if (rc == 0 && (magic == 0xfd2fb528 || (magic & ~15u) == 0x184d2a50)) {
         u->zstd = mem_have(ZSTD_createDCtx(), "zstd");
         u->space = mem_new(ZSTD_DStreamInSize(), 1);
         u->in.src = u->space;
@@ -84,7 +85,7 @@ int unpack_read(struct unpack *u, void *to, int64_t bytes, int64_t *got, struct 
     const char *why = gzerror(u->gz, &what);
     if (what == Z_ERRNO)
         return err_sys(err, "cannot read data '%s'", u->path);
-    /* A file that was cut gives what there is, and this. */
+    /* A truncated file returns its data, and this error. */
     if (n < 0 || what == Z_BUF_ERROR)
         return err_set(err, ERR_INPUT, "data '%s' is damaged, expected gzip: %s", u->path,
                        what == Z_BUF_ERROR ? "unexpected end of file" : why);

@@ -6,12 +6,13 @@
 
 #include "base/err.h"
 
-/* Reads a file once from its beginning: plain, gzip's or zstd's, as its content says. */
+/* Reads a file once from its beginning; decompresses gzip and zstd, recognized by content. */
 struct unpack;
 
 int unpack_open(struct unpack **u, const char *path, struct err *err);
-/* Up to `bytes` bytes; *got 0: the end.  ERR_INPUT where the file is damaged, or cut. */
+/* Reads up to `bytes` bytes; *got 0: the end.  ERR_INPUT if the file is damaged or
+   truncated. */
 int unpack_read(struct unpack *u, void *to, int64_t bytes, int64_t *got, struct err *err);
-void unpack_close(struct unpack *u); /* NULL is fine */
+void unpack_close(struct unpack *u); /* NULL is allowed */
 
 #endif
