@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes records (paro-meter(5)), as NCCL's profiler (libparo-nccl-plugin.so), of programs into
- * which NCCL is linked, so that nothing can be preloaded.
+ * Writes records (paro-meter(5)) as an NCCL profiler (libparo-nccl-plugin.so), for programs
+ * with NCCL linked statically, where preloading is impossible.
  *
  *     init            a communicator
- *     start_event     a collective is put into its stream: a record, whose number is the
+ *     start_event     a collective is put into its stream: makes a record, whose number is the
  *                     handle; later, by another thread, a channel of its kernel has begun
  *     record_state    a channel has ended
  *
- * A call arrives when its first channel begins and is complete when all that have begun have
- * ended; until then it has the time at which it was made.  NCCL's thread asks the GPU every few
- * microseconds for times of the GPU's clock: how far ours is ahead of that is the least
- * difference seen of late between a time and its arrival here.
+ * A call arrives when its first channel begins and completes when all begun channels have
+ * ended; until then its time is that of the function call.  NCCL's thread queries times of the
+ * GPU's clock every few microseconds.  The offset of the host's clock is the smallest recent
+ * difference between such a time and its arrival here.
  */
 #include "plugin/plugin.h"
 
@@ -25,10 +25,11 @@
 #include "meter/meter.h"
 #include "plugin/plugin_tuning.h"
 
-#define EXPORT  __attribute__((visibility("default")))
-#define NO_CALL (-1) /* handle of an event that is not ours; NULL might end what is below it */
+#define EXPORT __attribute__((visibility("default")))
+/* Handle of an event without record; NULL might suppress its child events */
+#define NO_CALL (-1)
 
-/* Clocks drift apart by some 10 us in a second: an older difference is of no use. */
+/* Clocks drift apart by about 10 us per second: older differences are useless. */
 static const int64_t window_ns = 1000000000;
 
 struct plugin_comm {
@@ -38,25 +39,26 @@ struct plugin_comm {
 
 struct plugin_call {
     const struct plugin_comm *of;
-    int64_t number, begun_ns, ended_ns; /* of the record; the GPU's clock */
-    int begun, ended;                   /* channels */
+    int64_t number, begun_ns, ended_ns; /* number of the record; times of the GPU's clock */
+    int begun, ended;                   /* number of channels */
 };
 
-/* NCCL keeps what is a communicator's, not what is the process's. */
+/* Global, because NCCL keeps data of a communicator but not of the process. */
 static struct {
     pthread_mutex_t lock;
     struct meter *meter;
     int tried;
-    pid_t process; /* that opened it: what it forks has its memory, but no meter */
+    pid_t process; /* that opened the meter: forked processes have its memory, but no meter */
     struct plugin_comm *comms;
-    struct plugin_call call[METER_RECORDS]; /* as the meter's ring */
-    int64_t ahead_ns[2], since_ns;          /* least of this window and of the one before */
+    struct plugin_call call[METER_RECORDS]; /* like the meter's ring */
+    /* Smallest of this window and of the previous one */
+    int64_t ahead_ns[2], since_ns;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The last records, and that the process ended in good order. */
+/* Writes the last records, and that the process ended normally. */
 static __attribute__((destructor)) void plugin_end(void)
 {
-    if (all.process != getpid()) /* there the lock may be of a thread that is not */
+    if (all.process != getpid()) /* in a forked process the lock's owner may not exist */
         return;
     pthread_mutex_lock(&all.lock);
     meter_close(all.meter);
@@ -78,7 +80,7 @@ static void plugin_open_meter(const struct meter_run *run)
                 err.text);
 }
 
-/* A second rank of a communicator in the process has no records: they would be one process. */
+/* A process's second rank in a communicator has no records: both would be one process. */
 static int plugin_init5(void **context, uint64_t id, int *mask, const char *name, int hosts,
                         int ranks, int rank, void (*log)(void))
 {
@@ -120,7 +122,7 @@ static int plugin_refuse(void **context, int *mask)
     return PLUGIN_USAGE;
 }
 
-/* NCCL says nothing of the end of what was under way on a communicator that is aborted. */
+/* When a communicator is aborted, NCCL does not report the end of its pending calls. */
 static int plugin_finalize(void *context)
 {
     pthread_mutex_lock(&all.lock);
@@ -142,14 +144,15 @@ static int plugin_finalize(void *context)
     return PLUGIN_OK;
 }
 
-/* Its record's number.  Calls are counted here: NCCL counts those of each function apart. */
+/* Returns the record's number.  Calls are counted here, since NCCL counts each function
+   separately. */
 static int64_t begin_call(struct plugin_comm *of, const struct plugin_event *e)
 {
     struct meter_comm *c = &of->metered;
     static const struct {
         const char *func;
         enum meter_op op;
-        int blocks; /* the vector is a block of each rank */
+        int blocks; /* the vector has a block for each rank */
     } ops[] = {{"AllGather", METER_ALL_GATHER, 1}, {"ReduceScatter", METER_REDUCE_SCATTER, 1},
                {"AllReduce", METER_ALL_REDUCE, 0}, {"Broadcast", METER_BROADCAST, 0},
                {"Reduce", METER_REDUCE, 0},        {"", METER_UNKNOWN, 0}};
@@ -158,7 +161,7 @@ static int64_t begin_call(struct plugin_comm *of, const struct plugin_event *e)
     int i = 0;
 
     c->calls++;
-    if (e->of.call.channels == 0) /* it would never be complete */
+    if (e->of.call.channels == 0) /* it would never complete */
         return NO_CALL;
     while (*ops[i].func && strcmp(ops[i].func, e->of.call.func))
         i++;
@@ -170,7 +173,7 @@ static int64_t begin_call(struct plugin_comm *of, const struct plugin_event *e)
 
 static void note_channel(int64_t number, uint64_t gpu_ns, int ended)
 {
-    int64_t ns = (int64_t)(gpu_ns & (UINT64_MAX >> 2)); /* no sum overflows */
+    int64_t ns = (int64_t)(gpu_ns & (UINT64_MAX >> 2)); /* avoids overflow of sums */
 
     pthread_mutex_lock(&all.lock);
     struct plugin_call *c = &all.call[number > 0 ? number % METER_RECORDS : 0];

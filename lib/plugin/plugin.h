@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 /*
- * Declares what NCCL looks up in a plugin by name, as far as libparo-nccl-plugin.so uses it.
- * The layouts are NCCL's binary interface: profiler and tuner of versions 4 (NCCL 2.27) and 5
- * (2.28).  NCCL takes the newest version that it knows: one that takes an older name is too
- * old.  Functions return ncclResult_t.
+ * Declares the part of NCCL's plugin interface that libparo-nccl-plugin.so uses; NCCL looks
+ * plugins up by symbol name.  The layouts are NCCL's binary interface: profiler and tuner of
+ * versions 4 (NCCL 2.27) and 5 (2.28).  NCCL uses the newest version that it knows; an NCCL
+ * that only knows older names is too old.  Functions return ncclResult_t.
  */
 enum { PLUGIN_OK, PLUGIN_USAGE = 5 };
 
@@ -20,23 +20,23 @@ enum {
 enum { PLUGIN_CHANNEL_ENDS = 22 }; /* a state; its argument is the GPU's time */
 
 struct plugin_event {
-    uint64_t type; /* of version 4 the first byte alone */
-    void *parent;  /* handle of the event that this one is a part of */
+    uint64_t type; /* in version 4 only the first byte */
+    void *parent;  /* handle of the enclosing event */
     int rank;
     union {
         struct {
-            uint64_t sequence; /* of this function on the communicator */
+            uint64_t sequence; /* count of this function on the communicator */
             const char *func;  /* "AllReduce" */
             const void *in;
             void *out;
-            size_t count; /* of a rank's block, or of the vector */
+            size_t count; /* elements of a rank's block, or of the vector */
             int root;
             const char *type; /* "ncclFloat32" */
-            uint8_t channels; /* blocks of the kernel; 0: a kernel that reports none */
+            uint8_t channels; /* blocks of the kernel; 0: the kernel reports none */
         } call;
         struct {
             uint8_t channel;
-            uint64_t gpu_ns; /* the GPU's globaltimer when it began */
+            uint64_t gpu_ns; /* the GPU's globaltimer at the beginning */
         } channel;
     } of;
 };
@@ -54,7 +54,8 @@ struct plugin_profiler {
 struct plugin_tuner {
     const char *name;
     void (*init)(void);
-    /* costs: [algos][protos] predicted times, below 0: impossible; channels: may stay as is */
+    /* costs: [algos][protos] predicted times, below 0: impossible; channels: may stay
+       unchanged */
     int (*choose)(void *context, int func, size_t bytes, int ops, float *costs, int algos,
                   int protos, int registered, int *channels);
     int (*finalize)(void *context);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chooses, as NCCL's tuner (libparo-nccl-plugin.so), those algorithms of a table
- * (paro-tuning(5)) that NCCL has.  All others of a call are made impossible, so that NCCL
- * chooses the protocol and the channels by its own times.  Ranks that did not all do so would
- * wait for each other: one that cannot read the table makes no communicator.
+ * Selects algorithms by a table (paro-tuning(5)) as an NCCL tuner (libparo-nccl-plugin.so), if
+ * NCCL has them.  Marks all other algorithms of a call as impossible, so that NCCL chooses
+ * protocol and channels by its own times.  All ranks must choose alike or they deadlock, so a
+ * rank that cannot read the table fails to create the communicator.
  */
 #include <stdio.h>
 
@@ -12,7 +12,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Rows of NCCL's costs, and what it marks an impossible pair with. */
+/* Rows of NCCL's costs, and its mark of impossible pairs. */
 enum { NCCL_TREE, NCCL_RING, NCCL_PAT = 6 };
 static const float impossible = -1;
 
@@ -59,7 +59,7 @@ static int tuner_refuse(size_t ranks, size_t hosts, void (*log)(void), void **co
     return PLUGIN_USAGE;
 }
 
-/* 1 + the row; 0: NCCL has none.  PAT is Bruck's algorithm over trees. */
+/* 1 + the row; 0: not in NCCL.  PAT is Bruck's algorithm over trees. */
 static const int nccl_algo[SCHEDULE_ALGOS] = {
     [SCHEDULE_RING] = 1 + NCCL_RING,           [SCHEDULE_TREE] = 1 + NCCL_TREE,
     [SCHEDULE_TWO_LEVEL_TREE] = 1 + NCCL_TREE, [SCHEDULE_DOUBLING] = 1 + NCCL_PAT,

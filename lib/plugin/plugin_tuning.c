@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the environment: PARO_TUNING, a table (paro-tuning(5)); else PARO_TOPO, a fabric
- * (paro-topology(5)), for which a table is made; PARO_DEBUG.  Read once in a process.
+ * Reads the environment once in a process: PARO_TUNING, a table (paro-tuning(5)); else
+ * PARO_TOPO, a fabric (paro-topology(5)), for which a table is made; and PARO_DEBUG.
  */
 #include "plugin/plugin_tuning.h"
 
@@ -14,7 +14,7 @@
 #include "base/fnv.h"
 #include "base/mem.h"
 
-/* A library that is preloaded is called by nobody who could keep this for it. */
+/* Global, because a preloaded library has no caller that could keep it. */
 static struct {
     pthread_once_t once;
     struct pick_table table;
@@ -34,7 +34,7 @@ void plugin_debug(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    fprintf(stderr, "paro-nccl: %s\n", line); /* one call, one line: ranks share it */
+    fprintf(stderr, "paro-nccl: %s\n", line); /* one call for one line: ranks share stderr */
 }
 
 static void tuning_read_all(void)
