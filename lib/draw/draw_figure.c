@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Draws a page of charts: axes, ticks, lines, legend.  Independent of the numbers' meaning. */
+/* Draws a page of charts: axes, ticks, lines, legend.  Leaves the numbers' meaning to its
+   callers. */
 #include "draw/draw_figure.h"
 
 #include <assert.h>
@@ -12,12 +13,12 @@
 static const double WIDTH = 1040, GAP = 14;
 static const char *const GRID = "#e4e4e4", *const EDGE = "#888888", *const INK = "#444444";
 
-/* Room around the plot, within the chart's box. */
+/* Margins around the plot, inside the chart's box. */
 static const double LEFT = 74, RIGHT = 16, TOP = 24, BOTTOM = 42;
-/* Below a chart's axis; a chart whose x axis has no name leaves it to the next one. */
+/* Space below a chart's axis; a chart whose x axis has no name leaves it to the next one. */
 static const double AXIS_NAME = 34;
-static const double FAINT = 0.4; /* of a colour: what is left of it in a pale line */
-static const double TICK_X = 64, TICK_Y = 32; /* pixels that a tick's label wants */
+static const double FAINT = 0.4;              /* share of the colour in a pale line */
+static const double TICK_X = 64, TICK_Y = 32; /* pixels for a tick's label */
 
 struct svg_chart {
     char *title; /* owned */
@@ -73,7 +74,7 @@ void svg_figure_point(struct svg_figure *f, double x, double y, const char *tip)
 
 /* ---- axes ---- */
 
-/* The smallest of 1, 2, 5 times a power of 10 that is v or more, but for rounding. */
+/* The smallest of 1, 2, 5 times a power of 10 that is at least v, up to rounding. */
 static double round_up(double v)
 {
     double power = pow(10, floor(log10(v)));
@@ -86,7 +87,8 @@ static int tick_multiples(double step, double lo, double hi, int most, double *t
 {
     int n = 0;
 
-    /* A billionth of a step: ends that are round but for rounding have their tick.  No -0. */
+    /* Tolerance of a billionth of a step, so that ends that are round up to rounding get a
+       tick.  Adding 0.0 avoids -0. */
     for (double i = ceil(lo / step - 1e-9) + 0.0; n < most && i * step <= hi + step * 1e-9; i++)
         tick[n++] = i * step;
     return n;
@@ -97,7 +99,7 @@ static int linear_ticks(double lo, double hi, int most, double *tick)
     double step = round_up((hi - lo) / (most - 1));
     int n = tick_multiples(step, lo, hi, most, tick);
 
-    /* The next smaller step: half of the range or more after all, 3 ticks at most. */
+    /* The next smaller step, half of the range or more, with at most 3 ticks. */
     return n > 1 ? n : tick_multiples(round_up(0.39 * step), lo, hi, most, tick);
 }
 
@@ -162,15 +164,15 @@ const char *svg_tick_text(svg_unit unit, double v, struct units *u)
     return u->text;
 }
 
-struct range_of { /* an axis on the paper */
+struct range_of { /* an axis on the page */
     const struct svg_axis *axis;
     double lo, hi;   /* values at its ends */
     double from, to; /* pixels at its ends */
-    int some;        /* values were found */
+    int some;        /* whether there are values */
     double least, greatest;
 };
 
-/* Beyond this squares and ratios leave a double: no number that a chart is asked to show. */
+/* Beyond this squares and ratios overflow a double; charts show no such numbers. */
 static const double FAR = 1e100;
 
 static int is_drawable(const struct svg_axis *a, double v)
@@ -178,8 +180,8 @@ static int is_drawable(const struct svg_axis *a, double v)
     return fabs(v) <= FAR && (a->scale == SVG_LINEAR || v >= 1 / FAR);
 }
 
-/* All values' ends, then some room: at least a factor of 2, so that ticks have round numbers.
- */
+/* Range of all values plus a margin: at least a factor of 2, so that ticks have round
+   numbers. */
 static void range_init(struct range_of *r, const struct svg_figure *f, int chart, int is_y)
 {
     const struct svg_chart *c = &f->chart[chart];
@@ -206,7 +208,7 @@ static void range_init(struct range_of *r, const struct svg_figure *f, int chart
     }
     if (r->axis->tight && r->axis->scale == SVG_LINEAR) {
         double far = fmax(fabs(r->lo), fabs(r->hi));
-        /* All alike, but for a thousandth: a range about them. */
+        /* If values differ by less than a thousandth: a range around them. */
         double space = fmax(0.06 * (r->hi - r->lo), far > 0 ? 1e-3 * far : 0.5);
         r->lo -= space;
         r->hi += space;
@@ -279,8 +281,8 @@ static int figure_is_seen(const double *xy, int p)
 }
 
 /*
- * Keeps, for each pixel of a line, the first and the last point, the highest and the lowest,
- * and the first that is no number, for the line's gap.  Returns how many are kept.
+ * Keeps for each pixel of a line the first, last, highest and lowest point, and the first that
+ * is not a number, for the gap.  Returns the number of points kept.
  */
 static int thin_points(double *xy, int points)
 {
@@ -326,7 +328,7 @@ static void draw_series(struct svg *s, const struct svg_series *one, const struc
     if (one->marker < 0)
         points = thin_points(xy, points);
     svg_group_open(s, "series", tips ? NULL : one->name);
-    if (one->dashed && one->points == 1) /* a bound at one place: as wide as a tick */
+    if (one->dashed && one->points == 1) /* a bound at a single point: as wide as a tick */
         svg_line(s, xy[0] - TICK_X / 2, xy[1], xy[0] + TICK_X / 2, xy[1], &pen);
     svg_polyline(s, xy, points, &pen);
     for (int p = 0; p < points && !one->dashed; p++)
@@ -339,7 +341,7 @@ static void draw_series(struct svg *s, const struct svg_series *one, const struc
     mem_free(xy);
 }
 
-/* A greatest value so many times the least. */
+/* Ratio of largest to smallest value from which the axis is logarithmic. */
 static const double CHOOSE_LOG = 30;
 
 static void draw_chart(struct svg *s, const struct svg_figure *f, int at, struct svg_box box)
@@ -369,7 +371,7 @@ static void draw_chart(struct svg *s, const struct svg_figure *f, int at, struct
         svg_text(s, plot.x + plot.w / 2, plot.y + plot.h / 2,
                  &(struct svg_font){.anchor = SVG_MIDDLE, .colour = INK}, "nothing to show");
     }
-    /* Pale lines first.  Bounds last: they may lie on a line that reaches them. */
+    /* Pale lines first; bounds last, since they may lie on a line that reaches them. */
     for (int pass = 0; pass < 3 && x.some; pass++)
         for (int i = 0; i < f->lines; i++)
             if (f->series[i].chart == at &&
@@ -387,8 +389,9 @@ static const struct svg_series *in_order(const struct svg_figure *f, int i)
 }
 
 /*
- * Names, lines and markers of all series, in rows from y on; each name of a colour once, as it
- * first comes.  Returns where the charts begin; s NULL: only measures.
+ * Draws the legend: names, lines and markers of all series, in rows from y on; each name and
+ * colour once, in the order of first use.  Returns the top of the charts; s NULL: only
+ * measures.
  */
 static double draw_legend(struct svg *s, const struct svg_figure *f, double y)
 {

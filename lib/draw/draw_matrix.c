@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Draws a matrix of percents: cells, names, legend.  Leaves the expected values to its
+/* Draws a matrix of percentages: cells, names, legend.  Leaves the expected values to its
    caller. */
 #include "draw/draw_matrix.h"
 
@@ -12,11 +12,12 @@
 static const double WIDTH = 900, MAP = 640, NAMES = 190, GAP = 8, SIGN = 20, NAME_HIGH = 13;
 static const char *const INK = "#444444", *const ALARM = "#d55e00";
 
-/* Classes of percent, each darker than the one before: lightness alone tells them apart. */
+/* Classes of percentages, each darker than the previous one: distinguishable by lightness
+   alone. */
 static const struct {
     double least;
     const char *hue;
-    double share; /* of the hue */
+    double share; /* share of the colour */
 } classes[SVG_MATRIX_CLASSES] = {{98, "#0072b2", 0.14}, {95, "#5b1a4a", 0.3},
                                  {90, "#5b1a4a", 0.45}, {75, "#5b1a4a", 0.62},
                                  {50, "#5b1a4a", 0.82}, {-INFINITY, "#5b1a4a", 1}};
@@ -24,7 +25,7 @@ static const struct {
 struct page {
     struct svg svg;
     const struct svg_matrix *m;
-    double x, y, w, h; /* of the first cell */
+    double x, y, w, h; /* position and size of the first cell */
 };
 
 void svg_matrix_init(struct svg_matrix *m, int rows, int columns, int most)
@@ -84,7 +85,7 @@ static void draw_cell(struct page *p, int row, int column)
                  words);
 }
 
-/* A long name without its middle: its ends tell more. */
+/* Shortens a long name in its middle: the ends are more informative. */
 static const char *matrix_name_of(const struct svg_matrix *m, int row, char text[160])
 {
     char whole[160];

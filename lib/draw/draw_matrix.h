@@ -7,15 +7,15 @@
 #include "draw/draw_svg.h"
 
 /*
- * A matrix of percents of what is expected, the darker the further below:
+ * A matrix of percentages of expected values; lower ones are darker:
  *
  *     title
  *     note
- *               a  b  c       a square one: rows and columns have the same names, and
- *            -1 #  #  #       row and column -1 stand apart
+ *               a  b  c       if square, rows and columns have the same names, and
+ *            -1 #  #  #       row and column -1 are set off
  *          -1
  *       a   #    .  #  #
- *     ! b   #    #  .  #      a sign of the row
+ *     ! b   #    #  .  #      a row's sign
  *       c   #    #  #  .
  *     legend
  *
@@ -23,38 +23,39 @@
  *     svg_matrix_enter(svg_matrix_cell(&m, row, column), percent, item);
  *     svg_matrix_draw(&m, out);
  *
- * With more than `most` rows or columns, each that is drawn stands for several: the lowest
- * percent of each cell is shown.
+ * With more than `most` rows or columns, each one drawn represents several, and a cell shows
+ * the lowest percentage.
  */
 enum { SVG_MATRIX_MOST = 128, SVG_MATRIX_CLASSES = 6 };
 
 struct svg_cell {
-    double percent; /* NAN: nothing was entered */
+    double percent; /* NAN: no value was entered */
     int64_t item;   /* for the caller's tooltip */
-    int count;      /* of what was entered */
+    int count;      /* number of entered values */
     int framed;
 };
 
 struct svg_matrix {
     char title[160], note[8192];
-    double wide, high; /* of a cell, at most */
+    double wide, high; /* largest size of a cell */
     int square;
-    /* 98 % and more, 95, 90, 75, 50, less; then plain words; NULL ends it. */
+    /* Texts for 98 % and more, 95, 90, 75, 50, less; then further lines; ends with NULL. */
     const char *const *legend;
-    /* Name of the rows from `from` to before `to`; "": none. */
+    /* Name of rows from .. to - 1; "": none. */
     const char *(*name)(const void *of, int from, int to, char *text, size_t space);
     void (*tip)(const void *of, const struct svg_cell *cell, char *text, size_t space);
-    const void *of; /* of name and tip; borrowed */
-    /* Set by svg_matrix_init: what is drawn, and how many of the caller's that stands for. */
+    const void *of; /* argument of name and tip; borrowed */
+    /* Set by svg_matrix_init: rows and columns drawn, and the number of the caller's in
+       each. */
     int rows, columns, per_row, per_column;
-    const char *sign[SVG_MATRIX_MOST]; /* of a row that is drawn; NULL: none */
-    struct svg_cell *cell;             /* [rows + 1][columns + 1], owned until it is drawn */
+    const char *sign[SVG_MATRIX_MOST]; /* sign of a drawn row; NULL: none */
+    struct svg_cell *cell;             /* [rows + 1][columns + 1], owned; freed when drawn */
 };
 
 void svg_matrix_init(struct svg_matrix *m, int rows, int columns, int most);
-/* Where that of the caller's is drawn; row and column from -1. */
+/* The drawn cell that contains the caller's row and column, from -1. */
 struct svg_cell *svg_matrix_cell(const struct svg_matrix *m, int row, int column);
-/* NAN is not entered. */
+/* Adds a value to a cell; NAN is ignored. */
 void svg_matrix_enter(struct svg_cell *c, double percent, int64_t item);
 void svg_matrix_draw(struct svg_matrix *m, FILE *out);
 

@@ -11,7 +11,7 @@
 
 #include "base/utf8.h"
 
-/* XML 1.0, Char: what utf8_next lets through less the controls and two non-characters. */
+/* XML 1.0, Char: code points of utf8_next without controls and two non-characters. */
 static int is_xml(uint32_t code)
 {
     return code >= 0x20 ? code != 0xfffe && code != 0xffff
@@ -34,7 +34,7 @@ static void put_escaped(FILE *f, const char *text)
         else if (code == '"')
             fputs("&quot;", f);
         else if (code < 0x20)
-            fprintf(f, "&#%d;", (int)code); /* an attribute would read it as a blank */
+            fprintf(f, "&#%d;", (int)code); /* in an attribute it would be read as a blank */
         else
             fwrite(p, 1, (size_t)n, f);
         p += n ? n : 1;
@@ -46,7 +46,8 @@ static int is_near(double v)
     return fabs(v) <= SVG_FAR; /* false for NAN */
 }
 
-/* Two decimals at most, none that are 0; by whole numbers, for printf asks the locale. */
+/* At most two decimals, without trailing zeros; printed as integers, since printf depends on
+   the locale. */
 static void svg_put_number(FILE *f, double v)
 {
     long hundredths = lround(v * 100);
@@ -150,7 +151,7 @@ void svg_group_close(struct svg *s)
     s->depth--;
 }
 
-/* An element with n lengths; none, where one of them is not near. */
+/* An element with n lengths; skipped if one of them is out of range. */
 static void put_element(struct svg *s, const char *name, int n, const char *const *key,
                         const double *v, const struct svg_pen *pen, const char *tip)
 {
@@ -268,8 +269,9 @@ void svg_text(struct svg *s, double x, double y, const struct svg_font *font, co
 }
 
 /*
- * The advance of a letter in Arial, Helvetica and Liberation Sans is 0.56 of the size for
- * digits and most small letters, in DejaVu Sans and Verdana 0.64: between them.
+ * The average advance of a letter in Arial, Helvetica and Liberation Sans is 0.56 of the size
+ * for digits and most lower-case letters, in DejaVu Sans and Verdana 0.64: uses a value between
+ * them.
  */
 double svg_text_width(const char *text, double size)
 {
@@ -397,7 +399,7 @@ double svg_key(struct svg *s, double y, double width, const struct svg_look *loo
 
 void svg_marker(struct svg *s, double x, double y, int i, const char *colour, const char *tip)
 {
-    /* Corners of a square, a triangle, a rhombus, a triangle upside down; areas alike. */
+    /* Corners of a square, a triangle, a diamond, an inverted triangle, of equal areas. */
     static const int corners[] = {4, 3, 4, 3};
     static const double at[][8] = {{-3, -3, 3, -3, 3, 3, -3, 3},
                                    {0, -4.5, 4, 3, -4, 3},

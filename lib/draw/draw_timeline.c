@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Draws bars over time: heights, tracks, joined bars.  Independent of their meaning. */
+/* Draws bars over time: heights, tracks, joined bars.  Leaves their meaning to its callers. */
 #include "draw/draw_timeline.h"
 
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include "base/units.h"
 
 enum {
-    BARS_MAX = 1 << 19, /* some 20 MB of text */
-    PIXELS_MAX = 32767, /* of cairo's pictures, and so of many viewers' */
+    BARS_MAX = 1 << 19, /* about 20 MB of text */
+    PIXELS_MAX = 32767, /* limit of cairo's images, and so of many viewers */
     TRACKS_MAX = 16
 };
 
@@ -30,7 +30,7 @@ struct place { /* a lane of a row */
 struct picture {
     struct svg svg;
     struct svg_timeline *t;
-    struct place *place; /* [places], by rows and lanes, owned */
+    struct place *place; /* [places], sorted by rows and lanes, owned */
     int places;
     size_t place_space;
     double *row_y; /* [rows + 1], owned */
@@ -69,7 +69,7 @@ static int by_lane(const void *a, const void *b)
     return x->item < y->item ? -1 : x->item > y->item;
 }
 
-/* A lane and those that belong to it are there when one of them has a bar. */
+/* A lane is shown with the lanes that are part of it if one of them has a bar. */
 static void timeline_find_places(struct picture *p)
 {
     const struct svg_timeline *t = p->t;
@@ -90,7 +90,7 @@ static void timeline_find_places(struct picture *p)
     }
 }
 
-/* The more lanes there are, the lower they are. */
+/* Lanes are lower if there are many. */
 static void lay_rows(struct picture *p)
 {
     static const struct {
@@ -124,7 +124,8 @@ static void lay_rows(struct picture *p)
     p->row_y[t->rows] = p->bottom = y;
 }
 
-/* The first track that is free at `start`; else a new one; else the one that is free first. */
+/* The first track that is free at `start`; else a new one; else the one that becomes free
+   first. */
 static int track_of(const double *free_s, int *tracks, int most, double start)
 {
     int best = 0;
@@ -140,10 +141,9 @@ static int track_of(const double *free_s, int *tracks, int most, double start)
 }
 
 /*
- * Lays bars that overlap in as many tracks as the thickest place of their cluster needs and the
- * height allows: a track lower than a pixel and a bit is not seen.  Bars that overlap by less
- * than a pixel (a message that is still in the wire when the next one sets out) follow each
- * other on one track.
+ * Places overlapping bars in as many tracks as their cluster needs and the height allows: a
+ * track of about a pixel is invisible.  Bars that overlap by less than a pixel (a message still
+ * in transit when the next one starts) share a track.
  */
 static void lay_tracks(const struct picture *p, struct svg_bar *bar, int64_t n)
 {
@@ -152,7 +152,7 @@ static void lay_tracks(const struct picture *p, struct svg_bar *bar, int64_t n)
     int64_t first = 0;
 
     for (int64_t i = 0; i <= n; i++) {
-        if (i == n || (tracks && bar[i].start_s >= till)) { /* the end of a cluster */
+        if (i == n || (tracks && bar[i].start_s >= till)) { /* end of a cluster */
             for (; first < i; first++)
                 bar[first].tracks = tracks;
             tracks = 0;
@@ -166,8 +166,8 @@ static void lay_tracks(const struct picture *p, struct svg_bar *bar, int64_t n)
     }
 }
 
-/* Joins b with the bar a before it on its track where one of them is a hair and no gap is
- * seen; or where they lie on each other, for want of tracks, and look alike. */
+/* Joins b with the previous bar a of its track if one of them is very narrow and there is no
+   visible gap, or if they overlap for lack of tracks and have the same style. */
 static int join_bars(const struct picture *p, struct svg_bar *a, const struct svg_bar *b)
 {
     double half = p->pixel_s / 2, gap = b->start_s - a->end_s, a_long = a->end_s - a->start_s;
@@ -180,7 +180,7 @@ static int join_bars(const struct picture *p, struct svg_bar *a, const struct sv
     a->count += b->count;
     a->bytes += b->bytes;
     a->end_s = fmax(a->end_s, b->end_s);
-    if (b->tracks < a->tracks) { /* one height for all of it */
+    if (b->tracks < a->tracks) { /* uses one height for the whole */
         a->tracks = b->tracks;
         a->track = b->track;
     }
@@ -215,7 +215,7 @@ static struct svg_box box_of(const struct picture *p, const struct svg_bar *b)
     double x = x_of(p, b->start_s), w = x_of(p, b->end_s) - x;
     double h = at->h / b->tracks, y = at->y + h * b->track;
 
-    /* A hair of white between bars that are wide enough to be seen apart. */
+    /* A thin white gap between bars wide enough to be distinguished. */
     w = w > 3 ? w - 0.5 : fmax(w, 0.5);
     return (struct svg_box){x, y, w, b->tracks > 1 && h > 3 ? h - 0.5 : h};
 }
@@ -239,7 +239,7 @@ static int by_look(const void *a, const void *b)
     return x->look != y->look ? x->look - y->look : by_lane(a, b);
 }
 
-/* Too many bars for tooltips are one element for each look. */
+/* With too many bars for tooltips, draws one element for each style. */
 static void draw_bars(struct picture *p)
 {
     struct svg_timeline *t = p->t;
@@ -268,7 +268,7 @@ static void draw_bars(struct picture *p)
     }
 }
 
-/* A frame around each run of spans in one lane, and a line from there to the next lane's. */
+/* Draws a frame around each run of spans in one lane, and a line to the next lane's. */
 static void draw_path(struct picture *p)
 {
     const struct svg_span *path = p->t->path;
@@ -313,7 +313,7 @@ static void timeline_draw_axis(struct picture *p)
         const char *text = svg_tick_text(units_time, tick[i], &u);
         svg_line(&p->svg, x, p->top, x, p->bottom, &(struct svg_pen){.stroke = GRID});
         svg_text(&p->svg, x, p->top - 6, &font, text);
-        /* The mark's line goes through here, and is named below. */
+        /* Omits labels at the mark's line, whose name is below. */
         if (!has_mark(p) || fabs(x - x_of(p, p->t->mark_s)) > TICK_X / 3)
             svg_text(&p->svg, x, p->bottom + 16, &font, text);
     }
@@ -330,7 +330,7 @@ static void draw_mark(struct picture *p)
              p->t->mark);
 }
 
-/* Bands for every other group, and as much of the group's name as has room. */
+/* Draws bands for every other group, and as much of the group's name as fits. */
 static void draw_group(struct picture *p, int first, int end)
 {
     int k = p->t->row[first].group;
@@ -356,7 +356,7 @@ static void draw_group(struct picture *p, int first, int end)
              name);
 }
 
-/* Names of those rows and lanes that have room. */
+/* Draws the names of rows and lanes that have space. */
 static void draw_names(struct picture *p)
 {
     const struct svg_timeline *t = p->t;
@@ -416,7 +416,7 @@ int svg_timeline_draw(struct svg_timeline *t, FILE *out, struct err *err)
     struct picture p = {.t = t, .top = svg_key(NULL, head, WIDTH, t->look, t->looks) + 30};
     int rc = 0;
 
-    t->end_s = t->end_s > 0 ? t->end_s : 1e-6; /* nothing happens: an axis all the same */
+    t->end_s = t->end_s > 0 ? t->end_s : 1e-6; /* without bars there is still an axis */
     p.pixel_s = t->end_s / (WIDTH - LEFT - RIGHT);
     p.row_y = mem_new((size_t)t->rows + 1, sizeof *p.row_y);
     if (t->bars)

@@ -9,7 +9,7 @@
 #include "draw/draw_svg.h"
 
 /*
- * A timeline: a row per rank, in it lanes from above, bars from start to end in the lanes.
+ * A timeline: a row for each rank, divided into lanes; in the lanes bars from start to end.
  *
  *     title
  *     notes
@@ -20,22 +20,22 @@
  *     p    rank 1   compute     [F0][F1]....[B1]:
  *                               0      1 ms     2 ms
  *
- * Bars of a lane that overlap lie in tracks, one below the other.  Bars thinner than half a
+ * Overlapping bars of a lane are placed in tracks below each other.  Bars narrower than half a
  * pixel are joined with their neighbour on the track.
  */
 struct svg_bar {
     int row, lane, look;
     double start_s, end_s;
-    const char *label; /* borrowed; NULL: none; of "a.b" the "b" where there is no room */
-    int64_t item;      /* for the caller's tooltip; of joined bars the first's */
-    int count;         /* of joined bars; 1 */
-    int64_t bytes;     /* their sum */
+    const char *label;        /* borrowed; NULL: none; of "a.b" only "b" if space is short */
+    int64_t item;             /* for the caller's tooltip; for joined bars that of the first */
+    int count;                /* number of joined bars; 1 if single */
+    int64_t bytes;            /* sum over joined bars */
     int place, track, tracks; /* set by the drawer */
 };
 
 struct svg_lane {
-    const char *name; /* NULL: it belongs to the lane above */
-    double share;     /* of the usual height */
+    const char *name; /* NULL: part of the lane above */
+    double share;     /* height relative to the usual one */
 };
 
 struct svg_row {
@@ -49,34 +49,34 @@ struct svg_span { /* a part of a path */
     double start_s, end_s;
 };
 
-struct svg_timeline { /* pointers are borrowed where they are not owned */
+struct svg_timeline { /* pointers are borrowed unless marked owned */
     char title[512], note[2048];
     const char *foot;            /* NULL: none */
     const struct svg_look *look; /* [looks] */
     int looks;
-    char *const *host;         /* [groups], "": unknown; NULL: groups are bands alone */
+    char *const *host;         /* [groups], "": unknown; NULL: groups are shown as bands only */
     const struct svg_row *row; /* [rows] */
     int rows;
-    const struct svg_lane *lane; /* [lanes]; a row has those that its bars use */
+    const struct svg_lane *lane; /* [lanes]; a row shows the lanes that its bars use */
     int lanes;
     struct svg_bar *bar; /* [bars], owned; the drawer sorts and joins them */
     int64_t bars;
-    struct svg_span *path; /* [spans], by time, owned: framed in black */
+    struct svg_span *path; /* [spans], by time, owned: gets a black frame */
     int spans;
     size_t bar_space, path_space;
-    double end_s;     /* of the axis, from 0 */
-    double mark_s;    /* a dashed line; not above 0: none */
+    double end_s;     /* end of the axis, which begins at 0 */
+    double mark_s;    /* position of a dashed line; <= 0: none */
     const char *mark; /* its name */
-    /* The tooltip of a bar.  More than SVG_TIPS_MAX bars have none. */
+    /* The tooltip of a bar.  With more than SVG_TIPS_MAX bars there are none. */
     void (*tip)(const void *of, const struct svg_bar *bar, char *text, size_t space);
     const void *tip_of;
 };
 
-enum { SVG_TIPS_MAX = 20000 }; /* viewers slow down above */
+enum { SVG_TIPS_MAX = 20000 }; /* viewers slow down with more */
 
 void svg_timeline_bar(struct svg_timeline *t, struct svg_bar bar);
 void svg_timeline_span(struct svg_timeline *t, struct svg_span span);
-/* ERR_INPUT, and nothing is written, when it would be too large. */
+/* ERR_INPUT without output if the drawing would be too large. */
 int svg_timeline_draw(struct svg_timeline *t, FILE *out, struct err *err);
 void svg_timeline_release(struct svg_timeline *t);
 
