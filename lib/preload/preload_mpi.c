@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a program's collectives as schedules where those win (libparo-mpi.so, preloaded or
- * linked before MPI); MPI does everything else, and all of it where anything is unusual.
+ * Runs a program's collectives as schedules if these are faster (libparo-mpi.so, preloaded or
+ * linked before MPI).  MPI runs all other calls, and every call in unusual situations.
  *
  *     MPI_Init, MPI_Init_thread    MPI's, then all ranks agree on rank 0's settings
  *     MPI_Allreduce, ...           ours, or MPI's
- *     MPI_Finalize                 deletes what hangs on MPI_COMM_SELF first: what is ours ends
+ *     MPI_Finalize                 first deletes attributes of MPI_COMM_SELF: ends our part
  *
- * Programs whose MPI was initialised otherwise (by Fortran, whose bindings call PMPI) have
- * agreed on nothing: all that they call is MPI's.
+ * If a program initialises MPI in another way (in Fortran, whose bindings call PMPI), its ranks
+ * have not agreed on settings, and all its calls are MPI's.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +18,12 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Globals: a preloaded library has no caller that could keep these for it. */
+/* Globals, because a preloaded library has no caller that could keep them. */
 static struct {
-    int ready; /* between MPI_Init and MPI_Finalize, unless there is nothing to do */
+    int ready; /* between MPI_Init and MPI_Finalize, unless all calls are passed on */
     int meters;
     struct preload_mpi_settings settings;
-    struct preload_mpi_trace *trace; /* where it is wanted, on rank 0; else NULL */
+    struct preload_mpi_trace *trace; /* on rank 0 if a trace is requested; else NULL */
 } preload;
 
 int preload_mpi_pass(const struct preload_mpi_call *c)
@@ -197,7 +197,7 @@ EXPORT int MPI_Reduce(const void *in, void *out, int count, MPI_Datatype type, M
     return completed(number, PMPI_Reduce(in, out, count, type, op, root, comm));
 }
 
-/* Deleted first of all that MPI_Finalize does, in whatever language it is called. */
+/* An attribute that MPI_Finalize deletes first, in any language. */
 static int mpi_end(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)value, (void)extra;
@@ -220,7 +220,8 @@ static void mpi_begin(void)
     int length = 0;
     struct err err;
 
-    /* Handles are addresses here and numbers elsewhere: this is built for one MPI. */
+    /* Handles are addresses in this MPI and numbers in others: the library works with one MPI
+       only. */
     snprintf(built, sizeof built, "Open MPI v%d.", OMPI_MAJOR_VERSION);
     if (PMPI_Get_library_version(version, &length) != MPI_SUCCESS ||
         strncmp(version, built, strlen(built)))
@@ -232,7 +233,7 @@ static void mpi_begin(void)
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const struct meter_run run = {preload.settings.run, rank, ranks};
     int metered = preload_mpi_meter_open(&run, &err);
-    /* The first of the ranks without their meters reports it. */
+    /* The first rank that cannot open its meter reports it. */
     int all[] = {off, metered < 0 ? ranks - rank : 0};
     PMPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (metered < 0 && all[1] == ranks - rank)

@@ -3,20 +3,20 @@
 #define PRELOAD_PRELOAD_MPI_H
 
 /*
- * Inside libparo-mpi.so: declares what its files share.  A program's calls of MPI come to
- * preload_mpi.c, which passes it on or has it done by a schedule.  Every rank must come to the
- * same answer, or they would wait for each other: the decision depends on what MPI wants to be
- * the same on all ranks, what the ranks agreed on, and how many such calls there were before on
- * the communicator.
+ * Internal to libparo-mpi.so: declares functions that its files share.  The program's MPI calls
+ * arrive in preload_mpi.c, which passes them to MPI or runs them as schedules ("ours").  All
+ * ranks must decide alike, or they would wait for each other.  So the decision only depends on
+ * arguments that MPI requires to be equal on all ranks, on values that the ranks agreed on, and
+ * on the number of earlier such calls on the communicator.
  *
- *     preload_mpi.c            what is called
+ *     preload_mpi.c            intercepted functions
  *     preload_mpi_settings.c   the environment
- *     preload_mpi_comm.c       what is kept of a communicator: groups, prepared calls
- *     preload_mpi_plan.c       a call that is prepared
- *     preload_mpi_measure.c    whose is faster
- *     preload_mpi_stage.c      the program's data, in and out
- *     preload_mpi_trace.c      what was done, for people
- *     preload_mpi_meter.c      when calls arrive and complete
+ *     preload_mpi_comm.c       data of a communicator: groups, prepared calls
+ *     preload_mpi_plan.c       a prepared call
+ *     preload_mpi_measure.c    comparison of MPI's and our times
+ *     preload_mpi_stage.c      copies the program's data in and out
+ *     preload_mpi_trace.c      statistics of calls, for people
+ *     preload_mpi_meter.c      records of when calls arrive and complete
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -33,14 +33,14 @@ enum preload_mpi_form {
     PRELOAD_FORMS
 };
 
-/* One call, as the program made it. */
+/* One call with the program's arguments. */
 struct preload_mpi_call {
     enum preload_mpi_form form;
     const void *in;
-    int in_count; /* of all-gathers: with a type of its own */
+    int in_count; /* all-gathers only, which have an input type too */
     MPI_Datatype in_type;
-    void *out; /* a broadcast's only buffer */
-    int count; /* unless there are counts */
+    void *out; /* also the only buffer of a broadcast */
+    int count; /* used if counts is NULL */
     const int *counts, *displs;
     MPI_Datatype type;
     MPI_Op op;
@@ -48,7 +48,7 @@ struct preload_mpi_call {
     MPI_Comm comm;
 };
 
-/* Why a call is not ours; PRELOAD_OURS: it is. */
+/* Why a call is passed to MPI; PRELOAD_OURS: it runs as a schedule. */
 enum preload_mpi_why {
     PRELOAD_OURS,
     PRELOAD_OFF,
@@ -75,11 +75,10 @@ enum preload_mpi_why {
 enum preload_mpi_mode { PRELOAD_MEASURE, PRELOAD_ALWAYS, PRELOAD_NEVER_MODE, PRELOAD_MODES };
 extern const char *const preload_mpi_modes[PRELOAD_MODES];
 
-/* The settings that rank 0 of MPI_COMM_WORLD found in its environment; all ranks have them from
-   there. */
+/* Settings from the environment of rank 0 in MPI_COMM_WORLD, which sends them to all ranks. */
 struct preload_mpi_settings {
     int32_t mode, tracing;
-    int32_t off; /* why[] says why nothing is ours */
+    int32_t off; /* all calls are passed to MPI; why[] is the reason */
     int64_t min_bytes, memory_bytes;
     char topo[512], tuning[512], trace[512], why[256]; /* "": not set */
     uint64_t run;                                      /* identity of this run, for the meter */
@@ -87,34 +86,37 @@ struct preload_mpi_settings {
 
 void preload_mpi_settings_read(struct preload_mpi_settings *s);
 
-/* How a call went, for the trace. */
+/* Result of a call, for the trace. */
 struct preload_mpi_result {
     enum preload_mpi_why why;
     int64_t bytes;
-    double trial_s[2]; /* a trial ended: medians of the library's and ours; else 0 */
-    const char *error; /* of PRELOAD_FAILED, PRELOAD_NO_FABRIC, or NULL */
+    double trial_s[2]; /* medians of MPI's and our times, if the call ended a trial; else 0 */
+    const char *error; /* for PRELOAD_FAILED and PRELOAD_NO_FABRIC, or NULL */
 };
 
-/* preload_mpi.c: the library's own. */
+/* preload_mpi.c: calls MPI's own function. */
 int preload_mpi_pass(const struct preload_mpi_call *c);
 
 /* preload_mpi_comm.c */
-int preload_mpi_comm_begin(const struct preload_mpi_settings *s); /* once MPI is initialised */
-void preload_mpi_comm_end(void); /* before it is finalised; nothing is ours afterwards */
+/* Call after MPI is initialised */
+int preload_mpi_comm_begin(const struct preload_mpi_settings *s);
+/* Call before MPI is finalised; all later calls are passed to MPI */
+void preload_mpi_comm_end(void);
 /*
- * A call of so many bytes (preload_mpi_size) on an intra-communicator of several ranks: done,
- * by the library or by us; returns what MPI would.
+ * Executes a call of preload_mpi_size bytes on an intra-communicator of several ranks, by MPI
+ * or by us; returns MPI's error code.
  */
 int preload_mpi_comm_call(const struct preload_mpi_call *c, int ranks,
                           struct preload_mpi_result *result);
-/* Its ranks in MPI_COMM_WORLD, or MPI_UNDEFINED, [ranks]; the caller's, by mem_free. */
+/* The communicator's ranks in MPI_COMM_WORLD, or MPI_UNDEFINED, [ranks]; owned by the caller
+   (mem_free). */
 int *preload_mpi_comm_ranks(MPI_Comm comm, int ranks);
 
 /*
  * preload_mpi_stage.c
  *
- * Bytes of the whole vector, the same on all ranks; *why where this cannot be ours whatever the
- * communicator.  Cheap: it is done for every call.
+ * Returns the bytes of the whole vector, equal on all ranks; sets *why if the call cannot be
+ * ours on any communicator.  Cheap, since it runs for every call.
  */
 int64_t preload_mpi_size(const struct preload_mpi_call *c, int *ranks,
                          enum preload_mpi_why *why);
@@ -124,15 +126,15 @@ struct preload_mpi_trace;
 struct preload_mpi_trace *preload_mpi_trace_new(void);
 void preload_mpi_trace_note(struct preload_mpi_trace *t, enum preload_mpi_form form,
                             const struct preload_mpi_result *result, double seconds);
-/* To the file of the settings, behind what is there, or to standard error. */
+/* Appends to the file of the settings, or prints to standard error. */
 void preload_mpi_trace_print(struct preload_mpi_trace *t, const struct preload_mpi_settings *s);
 void preload_mpi_trace_free(struct preload_mpi_trace *t);
 
 /* preload_mpi_meter.c */
-/* 1; 0 where this rank's PARO_METER is not set; -1: its folder cannot be used. */
+/* 1; 0: this rank's PARO_METER is not set; -1: its folder cannot be used. */
 int preload_mpi_meter_open(const struct meter_run *run, struct err *err);
 void preload_mpi_meter_close(void);
-/* A call on comm; 0: not metered. */
+/* Records a call on comm; 0: not metered. */
 int64_t preload_mpi_meter_arrive(MPI_Comm comm, enum meter_op op, int64_t bytes);
 void preload_mpi_meter_complete(int64_t number);
 

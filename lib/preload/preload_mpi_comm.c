@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keeps data of a communicator of the program's, as an attribute of it, so that they go when
- * the communicator goes, whoever frees it: which calls were seen, whose is faster, and what is
- * prepared.  Groups and communicators of our own are made when a call comes the second time: a
- * communicator that lives for one call costs nothing.
+ * Keeps data of a communicator as an attribute of it, so that it is freed together with the
+ * communicator: calls seen, verdicts, prepared calls.  Our groups and communicators are created
+ * when a call occurs for the second time, so a communicator used for one call costs nothing.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -21,9 +20,8 @@ enum {
     SIZES = 64, /* powers of two */
     PLANS = 64,
     SEEN = 64,
-    /* A prepared call gives way to another when it was not wanted for so many of ours: a
-       program that goes around among more than there is room for would prepare anew each time.
-     */
+    /* A prepared call is replaced by another after so many of our calls without use.  A program
+       that cycles among more calls than fit would otherwise prepare each of them every time. */
     AGE = 4 * PLANS
 };
 
@@ -31,16 +29,16 @@ struct preload_mpi_comm {
     struct preload_mpi_comm *next;
     int rank, ranks;
     int opened;
-    enum preload_mpi_why passes; /* the reason to pass on all, or PRELOAD_OURS */
+    enum preload_mpi_why passes; /* the reason to pass on all calls, or PRELOAD_OURS */
     struct world *world;
     struct paro_fabric fabric;
-    int64_t *each; /* [ranks] room */
+    int64_t *each; /* [ranks] scratch */
     uint64_t seen[SEEN];
     int seens;
     struct preload_mpi_class class[PHASES][SIZES];
     struct preload_mpi_plan *plan[PLANS];
     int plans;
-    int64_t bytes, clock; /* of the plans; calls of ours */
+    int64_t bytes, clock; /* bytes of the plans; number of our calls */
     char error[sizeof((struct err *)0)->text];
 };
 
@@ -48,7 +46,7 @@ struct preload_mpi_comm {
 static struct {
     pthread_mutex_t lock;
     const struct preload_mpi_settings *settings;
-    struct preload_mpi_comm *first; /* under the lock */
+    struct preload_mpi_comm *first; /* guarded by the lock */
     int key, packs;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .key = MPI_KEYVAL_INVALID};
 
@@ -59,7 +57,7 @@ static void mpi_comm_drop(struct preload_mpi_comm *m, int at)
     m->plan[at] = m->plan[--m->plans];
 }
 
-/* NULL: all of them. */
+/* Frees the plans of a class; NULL: of all. */
 static void drop_plans(struct preload_mpi_comm *m, const struct preload_mpi_class *of)
 {
     for (int i = m->plans; i-- > 0;)
@@ -73,7 +71,7 @@ static void mpi_comm_release(struct preload_mpi_comm *m, int in_end)
     drop_plans(m, NULL);
     paro_fabric_release(&m->fabric);
     m->fabric = (struct paro_fabric){0};
-    /* MPI_Finalize frees what is left: here ranks would free in any order. */
+    /* MPI_Finalize frees the rest: ranks would free them in different orders here. */
     if (m->world && in_end)
         world_leave_peers(m->world);
     world_close(m->world);
@@ -149,7 +147,8 @@ int *preload_mpi_comm_ranks(MPI_Comm comm, int ranks)
     return there;
 }
 
-/* A duplicate would call what the program attached to its communicator. */
+/* Creates a communicator without MPI_Comm_dup, which would call the program's attribute
+   functions. */
 static int open_world(struct preload_mpi_comm *m, MPI_Comm comm, struct err *err)
 {
     MPI_Comm bare = MPI_COMM_NULL;
@@ -174,7 +173,7 @@ static enum preload_mpi_why mpi_comm_open_fabric(struct preload_mpi_comm *m, MPI
     int bytes = 0;
 
     m->opened = 1;
-    /* Ranks of another MPI_COMM_WORLD have agreed on settings of their own, or on none. */
+    /* Ranks of another MPI_COMM_WORLD have agreed on other settings, or on none. */
     int *there = preload_mpi_comm_ranks(comm, m->ranks), strangers = 0;
     for (int r = 0; r < m->ranks; r++)
         strangers |= there[r] == MPI_UNDEFINED;
@@ -191,7 +190,7 @@ static enum preload_mpi_why mpi_comm_open_fabric(struct preload_mpi_comm *m, MPI
     return PRELOAD_NO_FABRIC;
 }
 
-/* Whether the call came before, among the last ones that were new. */
+/* Whether the call occurred before, among the most recent new calls. */
 static int was_seen(struct preload_mpi_comm *m, uint64_t hash)
 {
     for (int i = 0; i < SEEN && i < m->seens; i++)
@@ -201,7 +200,7 @@ static int was_seen(struct preload_mpi_comm *m, uint64_t hash)
     return 0;
 }
 
-/* Room for one more of so many bytes: 0, or -1. */
+/* Makes space for another plan of `bytes` bytes: 0, or -1. */
 static int mpi_comm_make_space(struct preload_mpi_comm *m, int64_t bytes)
 {
     int always = all.settings->mode == PRELOAD_ALWAYS;
@@ -247,7 +246,7 @@ static enum preload_mpi_why mpi_comm_make(struct preload_mpi_comm *m,
     return PRELOAD_OURS;
 }
 
-/* Returns the obstacle to all calls of a class, or PRELOAD_OURS. */
+/* Returns the reason against all calls of a class, or PRELOAD_OURS. */
 static enum preload_mpi_why bars(const struct preload_mpi_comm *m,
                                  struct preload_mpi_class *class)
 {
@@ -262,7 +261,7 @@ static enum preload_mpi_why bars(const struct preload_mpi_comm *m,
                : PRELOAD_OURS;
 }
 
-/* The same on every rank.  *fresh: prepared by this very call, which is not timed. */
+/* Decides the same on every rank.  *fresh: this call was prepared just now and is not timed. */
 static enum preload_mpi_why decide(struct preload_mpi_comm *m, const struct preload_mpi_call *c,
                                    const struct preload_mpi_shape *s,
                                    struct preload_mpi_plan **out, int *fresh)
@@ -296,7 +295,7 @@ static enum preload_mpi_why decide(struct preload_mpi_comm *m, const struct prel
     return mpi_comm_make(m, c, s, class, out);
 }
 
-/* The verdict rests on the slowest rank's times, which all ranks have. */
+/* The verdict uses the slowest rank's times, which all ranks have. */
 static void mpi_comm_decide(struct preload_mpi_comm *m, struct preload_mpi_class *class,
                             struct preload_mpi_result *result)
 {
@@ -326,7 +325,7 @@ int preload_mpi_comm_call(const struct preload_mpi_call *c, int ranks,
     plan->used = ++m->clock;
     int timed = all.settings->mode == PRELOAD_MEASURE && !fresh &&
                 preload_mpi_class_tries(plan->class, s.mark);
-    /* A trial begins together: lateness of ranks counts for neither side. */
+    /* Timed calls begin together, so that late ranks count for neither side. */
     if (timed)
         PMPI_Barrier(m->world->mpi->all);
     double begun_s = timed ? tick_now_s() : 0;

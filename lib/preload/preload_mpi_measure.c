@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decides the verdict of a class of calls, and how long it holds.  Independent of MPI's ranks.
+ * Decides the verdict of a class of calls, and how long it holds.  Leaves the exchange of times
+ * to its caller.
  */
 #include <math.h>
 
@@ -8,11 +9,11 @@
 #include "preload/preload_mpi_plan.h"
 
 enum {
-    /* A call on trial that does not come again leaves the place to another after so many
-       others: as many as a communicator keeps prepared, so that a program that goes around
-       among them all gets its verdict at the second round. */
+    /* A call on trial is replaced after so many other calls.  This is the number of prepared
+       calls of a communicator, so a program that cycles among them all gets its verdicts in the
+       second round. */
     PATIENCE = 64,
-    /* Trials take one in SHARE of the calls, and of their time, at most. */
+    /* Trials take at most one in SHARE of the calls and of their time. */
     SHARE = 100
 };
 
@@ -69,7 +70,7 @@ void preload_mpi_class_decide(struct preload_mpi_class *c)
     double other_s = c->median_s[ours ? PRELOAD_THEIRS : PRELOAD_OURS_SIDE];
     double *prepared_s = &c->time_s[PRELOAD_PREPARED];
     c->verdict = ours ? PRELOAD_IS_OURS : PRELOAD_IS_THEIRS;
-    /* Calls until a trial that costs as much as this one has cost its share, and no more. */
+    /* Number of calls after which another trial of this cost stays within its share. */
     double spent_s = PRELOAD_TRIALS * (other_s - best_s) + *prepared_s;
     double calls = fmax(best_s > 0 ? spent_s / best_s : 0, 2 * PRELOAD_TRIALS);
     c->left = calls < (double)INT32_MAX ? (int64_t)(SHARE * calls) : (int64_t)SHARE * INT32_MAX;

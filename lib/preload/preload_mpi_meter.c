@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records when the program's collectives arrive and complete, whether by MPI or a schedule.
- * The data of a communicator are an attribute of it.  Ranks find its identity without a
- * message: a hash of the run and of its ranks in MPI_COMM_WORLD, and how many there were of the
- * same ranks before (in the order of their first calls, which ranks that wait for each other
- * have in common).
+ * Records when the program's collectives arrive and complete, by MPI or as schedules.  The data
+ * of a communicator is an attribute of it.  Ranks derive its identity without a message: a hash
+ * of the run, of its ranks in MPI_COMM_WORLD, and of the number of earlier communicators with
+ * the same ranks (in the order of first calls, which is the same on ranks that wait for each
+ * other).
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static struct {
     struct meter *meter;
     uint64_t run;
     int key;
-    struct meter_seen seen; /* under the lock */
+    struct meter_seen seen; /* guarded by the lock */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .key = MPI_KEYVAL_INVALID};
 
 static int mpi_meter_forget(MPI_Comm comm, int key, void *value, void *extra)
@@ -28,7 +28,7 @@ static int mpi_meter_forget(MPI_Comm comm, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-/* Communicators may still be freed, which then find no meter. */
+/* Communicators may be freed later; they then find no meter. */
 void preload_mpi_meter_close(void)
 {
     meter_close(all.meter);
@@ -60,7 +60,8 @@ static struct meter_comm *mpi_meter_comm_of(MPI_Comm comm)
     return c;
 }
 
-/* Its id is that of the first communicator of all ranks, whatever threads call first. */
+/* The meter's id is that of the first communicator of all ranks, whichever thread calls
+   first. */
 int preload_mpi_meter_open(const struct meter_run *run, struct err *err)
 {
     const char *dir = getenv("PARO_METER");

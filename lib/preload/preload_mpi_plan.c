@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prepares and runs one call.  Leaves to others whether it should be. */
+/* Prepares and runs one call.  Leaves the decision to preload_mpi_comm.c. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -19,7 +19,8 @@ int preload_mpi_plan_is(const struct preload_mpi_plan *p, const struct preload_m
 
 int64_t preload_mpi_plan_bytes(const struct preload_mpi_shape *s, int ranks)
 {
-    int64_t most = s->elems; /* of the largest block, or the whole where there are none */
+    /* elements of the largest block, or without blocks of the whole vector */
+    int64_t most = s->elems;
 
     for (int r = 0; s->each && r < ranks; r++)
         most = s->each[r] > most ? s->each[r] : most;
@@ -69,7 +70,7 @@ int preload_mpi_plan_new(struct preload_mpi_plan **out, const struct preload_mpi
         p->shape.each = each;
     }
     if (s->kind)
-        (void)paro_combine_init(&p->combine, c->type, c->op); /* as the shape did */
+        (void)paro_combine_init(&p->combine, c->type, c->op); /* as for the shape */
     if (open_vector(p, world, fabric, err)) {
         preload_mpi_plan_free(p);
         return -1;
@@ -96,7 +97,7 @@ int preload_mpi_plan_run(struct preload_mpi_plan *p, const struct preload_mpi_ca
     if (w->node_ranks == 1 && !packs)
         preload_mpi_stage_place(c, &e);
     else if (c->form == PRELOAD_BCAST && w->rank == c->root)
-        e.out = e.in; /* the root's data need not be copied from one to the other */
+        e.out = e.in; /* no copy between the two for the root's data */
     turn.in = e.in;
     turn.out = e.out;
     int rc = preload_mpi_stage_in(c, &e);

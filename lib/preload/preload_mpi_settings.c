@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the settings of the environment.  A word that is wrong leaves everything to the
- * library.
+ * Reads the settings from the environment.  With an invalid setting all calls are passed to
+ * MPI.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "preload/preload_mpi.h"
 
 /*
- * Below, the latencies of a collective's rounds (two at the least, 50 to 100 us on Ethernet)
- * are longer than the bytes take on a port of 1 Gbit/s: 32 KiB in 0.27 ms.  A schedule cannot
- * gain there what the decision costs.
+ * For smaller calls the latencies of a collective's rounds (at least two, 50 to 100 us on
+ * Ethernet) exceed the transfer time on a port of 1 Gbit/s: 0.27 ms for 32 KiB.  A schedule
+ * cannot gain the cost of the decision there.
  */
 enum { MIN_BYTES = 32 << 10, MEMORY_BYTES = 256 << 20 };
 

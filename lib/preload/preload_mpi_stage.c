@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes the data that a call moves, and copies the program's data into one run of bytes and
- * out again.  Copies count bytes: ranks of one broadcast may use different types of as many
- * bytes.  Reductions count elements of their type, which is the same on all ranks.
+ * Describes a call's data, and copies the program's data to contiguous bytes and back.  Copies
+ * count bytes, since ranks of one broadcast may use different types of equal size.  Reductions
+ * count elements of their type, which is equal on all ranks.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int is_blocks(const struct preload_mpi_call *c)
     return c->form != PRELOAD_ALLREDUCE && c->form != PRELOAD_BCAST;
 }
 
-/* Whether MPI may find the call wrong, as far as one rank can see. */
+/* Whether MPI may reject the call, as far as one rank can see. */
 static int is_odd(const struct preload_mpi_call *c, int ranks)
 {
     if (c->out == MPI_IN_PLACE || (gathers(c) && c->in != MPI_IN_PLACE &&
@@ -38,7 +38,7 @@ static int is_odd(const struct preload_mpi_call *c, int ranks)
     return !gathers(c) && c->op == MPI_OP_NULL;
 }
 
-/* Elements of the program's type in the whole vector; -1: MPI will not have it. */
+/* Elements of the program's type in the whole vector; -1: MPI will reject the call. */
 static int64_t count_of(const struct preload_mpi_call *c, int ranks)
 {
     int64_t sum = 0;
@@ -77,7 +77,7 @@ int64_t preload_mpi_size(const struct preload_mpi_call *c, int *ranks,
     return count * (int64_t)bytes;
 }
 
-/* By whole numbers: it is asked in every call. */
+/* Hashes whole numbers, since this runs in every call. */
 static void mpi_stage_hash(struct preload_mpi_shape *s, int ranks)
 {
     uint64_t h = fnv_mix(FNV_BASIS, s->phases);
@@ -90,7 +90,7 @@ static void mpi_stage_hash(struct preload_mpi_shape *s, int ranks)
     s->hash = fnv_mix(h, (uint64_t)s->root);
 }
 
-/* Elements of each block, and whether all are alike. */
+/* Sets the elements of each block, and whether all blocks are equal. */
 static void mpi_stage_cut(const struct preload_mpi_call *c, int ranks, int64_t scale,
                           int64_t *each, struct preload_mpi_shape *s)
 {
@@ -145,7 +145,7 @@ enum preload_mpi_why preload_mpi_shape(const struct preload_mpi_call *c, int ran
         mpi_stage_cut(c, ranks, scale, each, &s);
     else
         s.elems = c->count * scale;
-    /* An int counts what MPI_Pack makes; and more than that is no matter of microseconds. */
+    /* MPI_Pack counts in int, and for larger data a few microseconds do not matter. */
     if (copies && is_large(c, &s, ranks, each))
         return PRELOAD_LARGE;
     mpi_stage_hash(&s, ranks);
@@ -153,7 +153,7 @@ enum preload_mpi_why preload_mpi_shape(const struct preload_mpi_call *c, int ran
     return PRELOAD_OURS;
 }
 
-/* The type as it lies: its bytes in a row are its data. */
+/* Whether the type is contiguous: its bytes are its data. */
 static int mpi_stage_is_plain(MPI_Datatype type, int64_t bytes, MPI_Aint extent)
 {
     int ints, addresses, types, combiner = 0;
@@ -163,7 +163,7 @@ static int mpi_stage_is_plain(MPI_Datatype type, int64_t bytes, MPI_Aint extent)
            combiner == MPI_COMBINER_NAMED;
 }
 
-/* `count` elements between the program's memory and ours, where they may lie already. */
+/* Copies `count` elements between the program's memory and ours, unless they are the same. */
 static int mpi_stage_copy(const struct preload_mpi_ends *e, int out, char *theirs, char *ours,
                           int64_t count, MPI_Datatype type)
 {
@@ -189,7 +189,7 @@ static int mpi_stage_copy(const struct preload_mpi_ends *e, int out, char *their
     return rc;
 }
 
-/* Where rank's block of an all-gather is in the program's buffer, in elements. */
+/* The offset of a rank's block of an all-gather in the program's buffer, in elements. */
 static int64_t mpi_stage_block_at(const struct preload_mpi_call *c, int rank)
 {
     return c->displs ? c->displs[rank] : (int64_t)rank * c->count;
@@ -213,7 +213,7 @@ int preload_mpi_stage_in(const struct preload_mpi_call *c, const struct preload_
     const void *from = c->in == MPI_IN_PLACE ? c->out : c->in;
 
     if (gathers(c)) {
-        /* A block that is longer than the others expect would be cut off without a word. */
+        /* A block longer than the other ranks expect would be truncated silently. */
         MPI_Count given = 0, size = 0;
 
         if (c->in == MPI_IN_PLACE)
@@ -234,7 +234,7 @@ int preload_mpi_stage_in(const struct preload_mpi_call *c, const struct preload_
 int preload_mpi_stage_out(const struct preload_mpi_call *c, const struct preload_mpi_ends *e)
 {
     if (gathers(c)) {
-        /* Blocks that lie one behind the other are one. */
+        /* Contiguous blocks are copied as one. */
         MPI_Count size = 0;
         char *at = e->out;
         int rc = MPI_SUCCESS;
@@ -267,7 +267,7 @@ static int lies_plain(MPI_Datatype type)
            mpi_stage_is_plain(type, size, extent);
 }
 
-/* Whether all blocks of an all-gather lie one behind the other. */
+/* Whether all blocks of an all-gather are contiguous. */
 static int lies_dense(const struct preload_mpi_call *c, int ranks)
 {
     int r = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints what was done with a program's calls, and why not the rest. */
+/* Prints which of a program's calls ran as schedules, and the reasons for the others. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "preload/preload_mpi.h"
 
-enum { SIZES = 64 }; /* from each power of two to the next */
+enum { SIZES = 64 }; /* one for each power of two */
 
 static const char *const forms[PRELOAD_FORMS] = {
     [PRELOAD_ALLGATHER] = "MPI_Allgather",
@@ -42,7 +42,7 @@ static const char *const words[PRELOAD_WHYS] = {
 
 struct cell {
     int64_t calls, by[PRELOAD_WHYS];
-    double spent_s[2]; /* the library, we */
+    double spent_s[2]; /* time in MPI, in schedules */
     double trial_s[2]; /* medians of the last trial */
     char error[sizeof((struct err *)0)->text];
 };
@@ -132,7 +132,8 @@ void preload_mpi_trace_print(struct preload_mpi_trace *t, const struct preload_m
     fclose(out);
     FILE *to = *s->trace ? fopen(s->trace, "ae") : stderr;
     if (to)
-        fwrite(text, 1, bytes, to); /* at once: other programs' lines do not come between */
+        /* In one call, so that other programs' output does not mix with it */
+        fwrite(text, 1, bytes, to);
     if (to && to != stderr)
         fclose(to);
     mem_free(text);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a program's ncclAllGather, ncclReduceScatter and ncclAllReduce as schedules where those
- * win, in the order of its streams (libparo-nccl.so, preloaded); NCCL does everything else, and
- * all of it where anything is unusual.
+ * Runs a program's ncclAllGather, ncclReduceScatter and ncclAllReduce as schedules if these are
+ * faster, in the order of its streams (libparo-nccl.so, preloaded).  NCCL runs all other calls,
+ * and every call in unusual situations.
  *
- *     ncclCommInitRank      NCCL's, then the ranks tell each other where they are
+ *     ncclCommInitRank      NCCL's, then the ranks exchange their places
  *     ncclAllReduce         ours, or NCCL's; in a group: when the outermost one ends
  *     ncclCommDestroy       ours first, then NCCL's; in a group: ours when it has ended
  *     ncclCommAbort         both at the same time: either's kernels may wait for the other's;
- *                           the same of ncclCommRevoke
- *     ncclGroupEnd          NCCL's, then what of the group is ours
+ *                           likewise ncclCommRevoke
+ *     ncclGroupEnd          NCCL's, then our calls of the group
  *
- * Communicators that do not block are left to NCCL altogether, as are those made by functions
- * that are not here.  One that is made in a group by some ranks and by others not is no reason
- * to differ, for then the former would not answer the latter.
+ * Nonblocking communicators, and those made by functions not listed here, are left to NCCL.
+ * Whether a rank makes a communicator inside a group must not change its decision, since other
+ * ranks may make it outside a group and wait for this rank's answer.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -24,10 +24,10 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* NCCL's header leaves the brackets empty. */
+/* NCCL's header declares these without a prototype. */
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
-/* Its older headers do not know these, under their own names. */
+/* Older headers of NCCL do not declare these, so they have other names here. */
 EXPORT ncclResult_t preload_revoke(ncclComm_t comm, int flags) __asm__("ncclCommRevoke");
 EXPORT ncclResult_t preload_simulate_end(void *info) __asm__("ncclGroupSimulateEnd");
 
@@ -37,15 +37,15 @@ struct entry {
     struct preload_comm *ours;
 };
 
-/* Globals: a preloaded library has no caller that could keep these for it. */
+/* Globals, because a preloaded library has no caller that could keep them. */
 static struct {
     pthread_once_t once;
     pthread_mutex_t lock;
     struct preload_real real;
-    struct entry *entries; /* under the lock */
+    struct entry *entries; /* guarded by the lock */
 } preload = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* calls, new communicators, those given up: of this thread's group. */
+/* This thread's group: calls, new communicators, removed ones. */
 static _Thread_local struct {
     int own, depth, calls, made, removed, metered;
     size_t space, made_space, removed_space, metered_space;
@@ -63,14 +63,16 @@ int preload_own(int own)
     return was;
 }
 
-/* The next one behind us; what a program has opened for itself is not found so. */
+/* Finds the next definition after this library.  Does not find functions in libraries that the
+   program opened privately. */
 static void nccl_find(const char *name, void *out)
 {
     void *p = dlsym(RTLD_NEXT, name), *library = NULL;
 
     if (!p && (library = dlopen("libnccl.so.2", RTLD_NOLOAD | RTLD_LAZY)))
         p = dlsym(library, name);
-    memcpy(out, &p, sizeof p); /* ISO C has no other way from an object to a function */
+    /* ISO C has no other conversion from an object to a function pointer */
+    memcpy(out, &p, sizeof p);
 }
 
 static void find_all(void)
@@ -96,7 +98,7 @@ static const struct preload_real *real(void)
     return &preload.real;
 }
 
-/* Until preload_comm_leave it stays. */
+/* The communicator is kept until preload_comm_leave. */
 static struct preload_comm *nccl_enter(ncclComm_t comm)
 {
     struct preload_comm *c = NULL;
@@ -142,7 +144,7 @@ static struct preload_comm *nccl_take(ncclComm_t comm)
     return c;
 }
 
-/* Communicators were made, at once: which we may know.  On an error there are none. */
+/* Registers communicators made together.  After an error there are none. */
 static ncclResult_t nccl_learn(ncclComm_t **where, int n)
 {
     struct preload_comm **ours = mem_new((size_t)n, sizeof *ours);
@@ -161,7 +163,7 @@ static ncclResult_t nccl_learn(ncclComm_t **where, int n)
         (void)real()->abort(comm[i]);
         *where[i] = NULL;
     }
-    /* Freed after all have been aborted: runs of one of them may depend on the others. */
+    /* Freed after all are aborted: runs of one may depend on the others. */
     for (int i = 0; rc != ncclSuccess && i < n; i++)
         if (ours[i])
             preload_comm_free(ours[i]);
@@ -170,7 +172,7 @@ static ncclResult_t nccl_learn(ncclComm_t **where, int n)
     return rc;
 }
 
-/* A communicator is there (the call said so), or will be when the group ends. */
+/* A communicator exists (the call returned it), or will when the group ends. */
 static ncclResult_t made(ncclComm_t *comm, const ncclConfig_t *config)
 {
     int blocks = !config || config->blocking == NCCL_CONFIG_UNDEF_INT || config->blocking;
@@ -184,7 +186,7 @@ static ncclResult_t made(ncclComm_t *comm, const ncclConfig_t *config)
     return ncclSuccess;
 }
 
-/* The program has ended its communicator, or will have when the group ends. */
+/* The program has destroyed its communicator, or will have when the group ends. */
 static void nccl_forget(struct preload_comm *c)
 {
     if (here.depth == 0) {
@@ -210,7 +212,7 @@ static ncclResult_t nccl_pass(const struct preload_call *c)
     }
 }
 
-/* By us, or by NCCL: as all ranks do it. */
+/* Runs a call as a schedule or in NCCL, alike on all ranks. */
 static ncclResult_t nccl_run(const struct preload_call *call)
 {
     struct preload_comm *c = nccl_enter(call->comm);
@@ -282,7 +284,7 @@ EXPORT ncclResult_t ncclGroupStart(void)
     return real()->group_start();
 }
 
-/* Schedules of a group come after NCCL's calls in it: on every rank. */
+/* Schedules of a group come after its NCCL calls, on every rank. */
 EXPORT ncclResult_t ncclGroupEnd(void)
 {
     ncclResult_t rc = real()->group_end();
@@ -294,7 +296,7 @@ EXPORT ncclResult_t ncclGroupEnd(void)
     if (here.depth)
         return rc;
     for (int i = 0; i < here.made; i++)
-        if (rc == ncclSuccess && *here.new[i]) /* NCCL has made it */
+        if (rc == ncclSuccess && *here.new[i]) /* NCCL has created it */
             here.new[n++] = here.new[i];
     here.made = 0;
     if (n)
@@ -313,7 +315,7 @@ EXPORT ncclResult_t ncclGroupEnd(void)
     return rc;
 }
 
-/* Nothing of the group is done. */
+/* Simulation executes no call of the group. */
 ncclResult_t preload_simulate_end(void *info)
 {
     ncclResult_t rc = real()->simulate_end ? real()->simulate_end(info) : ncclInvalidUsage;
@@ -330,7 +332,7 @@ ncclResult_t preload_simulate_end(void *info)
 
 EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
 {
-    int was = preload_own(1); /* NCCL may come back here */
+    int was = preload_own(1); /* NCCL may call back into this library */
     ncclResult_t rc = real()->init(comm, nranks, id, rank);
 
     preload_own(was);
@@ -347,7 +349,7 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUni
     return rc == ncclSuccess ? made(comm, config) : rc;
 }
 
-/* A child blocks as its parent does, unless its own configuration says otherwise. */
+/* A child is blocking like its parent unless its own configuration differs. */
 EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *child,
                                   ncclConfig_t *config)
 {
@@ -362,7 +364,7 @@ EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     return made(child, config);
 }
 
-/* In good order: ours first, unless the group would take it together with NCCL's. */
+/* Normal end: ours first, unless a group would end it together with NCCL's. */
 static ncclResult_t preload_nccl_close_comm(ncclComm_t comm, ncclResult_t (*close)(ncclComm_t))
 {
     struct preload_comm *c = nccl_take(comm);
@@ -382,7 +384,7 @@ EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
     return preload_nccl_close_comm(comm, real()->destroy);
 }
 
-/* Ends what goes on in NCCL: so does ours, at the same time. */
+/* Aborts runs in NCCL, and ours at the same time. */
 static ncclResult_t cut_short(ncclComm_t comm, int revoke, int flags)
 {
     struct preload_comm *c = nccl_take(comm);
@@ -408,14 +410,14 @@ ncclResult_t preload_revoke(ncclComm_t comm, int flags)
 /* ---- threads ---- */
 
 /*
- * A thread keeps what is the program's of it, and threads which NCCL starts at our request are
- * ours: while the program captures a stream for all threads, CUDA refuses what a communicator
- * is made of to every thread that has not said that it is apart from that.
+ * A thread keeps the program's settings for it, while threads that NCCL starts for us are ours.
+ * While the program captures a stream in global mode, CUDA rejects the calls that create a
+ * communicator in every thread that has not switched to another capture mode.
  */
 struct start {
     void *(*run)(void *arg);
     void *arg;
-    int gpu; /* of the thread that asked: CUDA takes GPU 0 for a new one */
+    int gpu; /* GPU of the requesting thread: CUDA selects GPU 0 for a new one */
 };
 
 struct preload_manners preload_be_ours(void)

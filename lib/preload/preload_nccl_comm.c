@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keeps the facts about a communicator of the program's: which ranks share a host, whether all
- * ranks read the same table, and what has been prepared on it.  Ranks must answer alike whether
- * a call is ours, or they would wait for each other: the decision depends on the call itself,
- * which NCCL wants to be the same everywhere, and on what the ranks exchanged at the start.
+ * Keeps data of a communicator: which ranks share a host, whether all ranks read the same
+ * table, and prepared calls.  Ranks must decide alike whether a call is ours, or they would
+ * wait for each other.  So the decision depends on the call, which NCCL requires to be equal on
+ * all ranks, and on facts that the ranks exchanged at the start.
  */
 #include <assert.h>
 #include <cuda_runtime_api.h>
@@ -22,8 +22,8 @@
 #include "preload/preload_nccl.h"
 
 enum {
-    PLANS_MOST = 64, /* of one communicator: each keeps events, none keeps data */
-    TALK_BYTES = 256 /* of one rank: where it is, or the name of a communicator */
+    PLANS_MOST = 64, /* plans per communicator: each keeps events, none keeps data */
+    TALK_BYTES = 256 /* bytes per rank: its place, or a communicator's id */
 };
 
 struct plan {
@@ -34,17 +34,17 @@ struct plan {
     struct exec_nccl_handle *handle;
 };
 
-/* The ranks' messages go by the program's communicator, in a stream of its own. */
+/* Messages between the ranks: sent over the program's communicator in a separate stream. */
 struct talk {
-    char *memory; /* [ranks + 1][TALK_BYTES] of the GPU, the last one's this rank's */
+    char *memory; /* [ranks + 1][TALK_BYTES] on the GPU; the last is this rank's */
     cudaStream_t stream;
     cudaEvent_t done;
-    struct asking *asking; /* that has not come back: owned; NULL */
+    struct asking *asking; /* a request that has not returned: owned; NULL */
 };
 
 /*
- * NCCL may keep a call until the other ranks come: a thread of its own makes it, which ends at
- * the latest when the program's communicators are aborted.
+ * NCCL may block in a call until the other ranks arrive, so a separate thread makes the call.
+ * The thread ends at the latest when the program's communicators are aborted.
  */
 struct asking {
     struct preload_comm **comm; /* [n], owned */
@@ -57,23 +57,23 @@ struct asking {
 };
 
 struct preload_comm {
-    ncclComm_t comm; /* the program's */
+    ncclComm_t comm; /* the program's communicator */
     const struct preload_real *real;
     int rank, ranks, gpu;
     struct groups groups;
-    const char *passes; /* why all is passed on, or NULL */
+    const char *passes; /* the reason to pass on all calls, or NULL */
     struct meter_comm metered;
     struct talk talk;
-    struct exec_nccl *exec; /* made at the first call that is ours */
+    struct exec_nccl *exec; /* created by the first call that is ours */
     cudaEvent_t before, behind;
     struct plan plan[PLANS_MOST];
     int plans;
-    struct err failed; /* nothing works any more */
+    struct err failed; /* set: the communicator is unusable */
     int64_t took;
     /*
-     * The program may give it up while another of its threads is in a call of ours, which then
-     * ends: gone says so, calls are those inside.  asks is held while something is asked of the
-     * program's communicator, so that it is not freed just then.
+     * The program may abort the communicator while another of its threads is in a call of ours,
+     * which then returns: `removed` is set, `calls` counts those inside.  `asks` is held during
+     * a request on the program's communicator, so that this is not freed meanwhile.
      */
     atomic_int removed, calls;
     pthread_mutex_t asks;
@@ -86,7 +86,7 @@ struct report {
     uint64_t host, process, table, off;
 };
 
-/* NCCL's idea of a host: NCCL_HOSTID where it is set. */
+/* The host as NCCL identifies it: NCCL_HOSTID if it is set. */
 static void nccl_comm_tell(struct report *t)
 {
     const char *id = getenv("NCCL_HOSTID"), *off = getenv("PARO_DISABLE");
@@ -105,7 +105,7 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
-/* Puts this rank's words in; not while the program gives the communicator up. */
+/* Sends this rank's message, unless the program is aborting the communicator. */
 static ncclResult_t ask_one(struct preload_comm *c, const void *mine, size_t each)
 {
     struct talk *t = &c->talk;
@@ -123,7 +123,7 @@ static ncclResult_t ask_one(struct preload_comm *c, const void *mine, size_t eac
     return rc;
 }
 
-/* Ranks of one process wait for each other: they speak at once. */
+/* Ranks of one process wait for each other, so they send in one group. */
 static void *ask_all(void *arg)
 {
     struct asking *a = arg;
@@ -157,11 +157,11 @@ static int nccl_comm_hear(void *arg, struct err *err)
     return c->removed ? err_set(err, ERR_PEER, "the program aborts the communicator") : 0;
 }
 
-/* PARO_NCCL_DEADLINE: of a wait for other ranks. */
+/* PARO_NCCL_DEADLINE: limit of a wait for other ranks. */
 static double deadline_of(void)
 {
     const char *text = getenv("PARO_NCCL_DEADLINE");
-    double s = 600; /* as the library's own wait for other ranks */
+    double s = 600; /* as in the library's own waits for other ranks */
     struct err err;
 
     if (text && *text && num_time(text, &s, &err))
@@ -169,7 +169,7 @@ static double deadline_of(void)
     return s;
 }
 
-/* A rank that does not know of us says nothing. */
+/* A rank without this library sends nothing. */
 static int nothing_yet(struct preload_comm *c, double since, struct err *err)
 {
     double deadline_s = deadline_of();
@@ -182,7 +182,7 @@ static int nothing_yet(struct preload_comm *c, double since, struct err *err)
     return 0;
 }
 
-/* All of comm[n] say what they have to; it is on its way then. */
+/* Starts sending the messages of all comm[n]. */
 static int talk_ask(struct preload_comm *const *comm, int n, const void *mine, size_t each,
                     struct err *err)
 {
@@ -211,7 +211,7 @@ static int talk_ask(struct preload_comm *const *comm, int n, const void *mine, s
     return 0;
 }
 
-/* all: [ranks] of each bytes. */
+/* all: [ranks], `each` bytes each. */
 static int talk_end(struct preload_comm *c, size_t each, void *all, struct err *err)
 {
     struct talk *t = &c->talk;
@@ -224,7 +224,7 @@ static int talk_end(struct preload_comm *c, size_t each, void *all, struct err *
         if (rc == cudaSuccess)
             break;
         bad = rc != cudaErrorNotReady;
-        cudaGetLastError(); /* not ready counts as an error */
+        cudaGetLastError(); /* clears the error "not ready" */
         if (!bad && nothing_yet(c, since, err))
             return -1;
     }
@@ -236,7 +236,7 @@ static int talk_end(struct preload_comm *c, size_t each, void *all, struct err *
     return 0;
 }
 
-/* Root's bytes to all ranks: for exec_nccl_open. */
+/* Broadcasts root's bytes to all ranks: for exec_nccl_open. */
 static int nccl_comm_share(void *arg, void *bytes, int n, int root, struct err *err)
 {
     struct preload_comm *c = arg;
@@ -251,7 +251,7 @@ static int nccl_comm_share(void *arg, void *bytes, int n, int root, struct err *
     return rc;
 }
 
-/* Why nothing on these ranks is ours, or NULL. */
+/* The reason why no call on these ranks is ours, or NULL. */
 static const char *why_not(struct preload_comm *c, const struct report *all)
 {
     const char *why = NULL;
@@ -266,7 +266,7 @@ static const char *why_not(struct preload_comm *c, const struct report *all)
             if (all[s].process == all[r].process)
                 return "several ranks in one process";
     }
-    /* Hosts in the order of their first rank. */
+    /* Numbers hosts in the order of their first rank. */
     int *group_of = mem_new((size_t)c->ranks, sizeof *group_of), groups = 0;
     for (int r = 0; r < c->ranks; r++) {
         int first = 0;
@@ -286,7 +286,7 @@ static const char *why_not(struct preload_comm *c, const struct report *all)
     return pick_table_check(table, &c->groups, &err) ? "the table is for other groups" : NULL;
 }
 
-/* An aborted communicator waits for nobody; one that ends in order waits for its runs. */
+/* An aborted communicator does not wait; one that ends normally waits for its runs. */
 void preload_comm_free(struct preload_comm *c)
 {
     struct preload_manners program = preload_be_ours();
@@ -324,7 +324,7 @@ static void *nccl_comm_end(void *arg)
 {
     struct preload_comm *c = arg;
 
-    while (c->calls) /* each sees that it is gone */
+    while (c->calls) /* each call checks `removed` */
         nap();
     if (c->exec)
         exec_nccl_abort(c->exec);
@@ -333,7 +333,7 @@ static void *nccl_comm_end(void *arg)
 
 void preload_comm_abort(struct preload_comm *c)
 {
-    const double call_s = 0.1; /* a call that lasts longer is one that NCCL keeps */
+    const double call_s = 0.1; /* a call that takes longer is blocked in NCCL */
     double since = tick_now_s();
 
     c->removed = 1;
@@ -453,8 +453,8 @@ static struct plan *nccl_comm_find(struct preload_comm *c, const struct preload_
 }
 
 /*
- * NCCL does a flat ring by itself, in one kernel, and few rounds better than we do by many: the
- * table's other choices are ours.
+ * NCCL runs a flat ring itself in one kernel, and algorithms of few rounds faster than
+ * schedules can.  The table's other choices are ours.
  */
 static const struct pick_rule *rule_of(const struct preload_comm *c,
                                        const struct preload_call *call)
@@ -492,8 +492,8 @@ const char *preload_comm_passes(struct preload_comm *c, const struct preload_cal
     return NULL;
 }
 
-/* The GPU of that number, the same every time; never closed, which would wait for all that goes
-   on there.  NULL: err. */
+/* The device object of a GPU, created once and never closed, since closing waits for all its
+   work.  NULL: err is set. */
 static struct device *nccl_comm_open_gpu(int gpu, struct err *err)
 {
     enum { GPUS_MOST = 64 };
@@ -514,7 +514,7 @@ static struct device *nccl_comm_open_gpu(int gpu, struct err *err)
     return d;
 }
 
-/* Once: ranks that did it stand where others who failed never come. */
+/* Tried only once: ranks that succeeded wait for ranks that failed and do not come again. */
 static int open_exec(struct preload_comm *c, struct err *err)
 {
     struct exec_nccl_options o = {.rank = c->rank,
@@ -552,7 +552,7 @@ static struct plan *nccl_comm_make(struct preload_comm *c, const struct preload_
     return p;
 }
 
-/* Behind what the stream has, and before what it gets next. */
+/* Runs the call after the stream's earlier work and before its later work. */
 static int put_in(struct preload_comm *c, const struct preload_call *call, struct plan *p,
                   struct err *err)
 {

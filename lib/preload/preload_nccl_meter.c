@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records when a program's collectives begin and end on its GPU: two events of each call, in
- * the program's own stream, which nothing waits for.  A thread asks now and then which have
- * come, so that a hang shows as well; until then a record has the time at which the call was
- * made, and no completion.  Times of the GPU are counted from an event of our own, made anew
- * before a float's 24 bits of milliseconds are too coarse.
+ * Records when a program's collectives begin and end on its GPU, with two events per call in
+ * the program's own stream, on which nothing waits.  A thread polls the events, so that hangs
+ * show up too; until then a record has the time of the function call and no completion.  Times
+ * of the GPU are relative to an event of this file, which is renewed before the 24 bits of a
+ * float of milliseconds become too coarse.
  */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -16,11 +16,11 @@
 #include "preload/preload_nccl.h"
 
 enum {
-    CALLS = 1024,     /* under way; more are not metered */
-    POLL_NS = 5000000 /* a completion is recorded so late */
+    CALLS = 1024,     /* calls in progress; more are not metered */
+    POLL_NS = 5000000 /* largest delay of recording a completion */
 };
 
-static const int64_t again_ns = 10 * INT64_C(1000000000); /* 1 us of 2^24 */
+static const int64_t again_ns = 10 * INT64_C(1000000000); /* 1 us relative to 2^24 */
 
 enum state { FREE, BEGUN, ENDED };
 
@@ -36,13 +36,13 @@ static struct {
     pthread_mutex_t lock;
     struct meter *meter;
     int tried, gpu;
-    pid_t process; /* that opened it: what it forks has its memory, but no meter */
+    pid_t process; /* that opened the meter: forked processes have its memory, but no meter */
     struct meter_seen seen;
     struct metered call[CALLS];
     int next;
-    cudaStream_t stream; /* of ours */
+    cudaStream_t stream; /* a stream of this file */
     cudaEvent_t zero;
-    int64_t zero_ns; /* when that came, CLOCK_MONOTONIC */
+    int64_t zero_ns; /* time of that event, CLOCK_MONOTONIC */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int set_zero(void)
@@ -65,7 +65,7 @@ static int64_t time_of(cudaEvent_t event)
     return all.zero_ns + (int64_t)(1e6 * (double)ms);
 }
 
-/* Under the lock. */
+/* Call with the lock held. */
 static void nccl_meter_collect(void)
 {
     for (int i = 0; i < CALLS; i++) {
@@ -74,20 +74,21 @@ static void nccl_meter_collect(void)
             continue;
         cudaError_t rc = cudaEventQuery(m->after);
         if (rc == cudaErrorNotReady) {
-            cudaGetLastError(); /* not ready counts as an error */
+            cudaGetLastError(); /* clears the error "not ready" */
             continue;
         }
         int64_t from = rc == cudaSuccess ? time_of(m->before) : 0,
                 to = rc == cudaSuccess ? time_of(m->after) : 0;
         if (from > 0 && to >= from)
             meter_times(all.meter, m->number, from, to);
-        else /* or it would look as if it never did */
+        else /* otherwise the call would look like a hang */
             meter_complete(all.meter, m->number);
         m->state = FREE;
     }
 }
 
-/* Under the lock.  Records without a thread that completes them would look like a hang. */
+/* Call with the lock held.  Without the thread that completes records they would look like a
+   hang. */
 static void close_meter(void)
 {
     meter_close(all.meter);
@@ -112,17 +113,17 @@ static void *poll_calls(void *arg)
     return NULL;
 }
 
-/* The last records, and that the process ended in good order. */
+/* Writes the last records, and that the process ended normally. */
 static __attribute__((destructor)) void nccl_meter_end(void)
 {
-    if (all.process != getpid()) /* there the lock may be of a thread that is not */
+    if (all.process != getpid()) /* in a forked process the lock's owner may not exist */
         return;
     pthread_mutex_lock(&all.lock);
     close_meter();
     pthread_mutex_unlock(&all.lock);
 }
 
-/* A program that ends its communicators has waited for what it called. */
+/* A program has waited for its calls when it destroys its communicators. */
 void preload_meter_collect(void)
 {
     pthread_mutex_lock(&all.lock);
@@ -131,7 +132,7 @@ void preload_meter_collect(void)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* Opened for the first communicator, whose identity is the run's until there is a larger
+/* Opens the meter for the first communicator, whose id is the run's until there is a larger
    one. */
 static void nccl_meter_open_meter(uint64_t id, int rank, int ranks, int gpu)
 {
@@ -174,7 +175,7 @@ void preload_meter_comm(struct meter_comm *c, const uint64_t *process, int rank,
     pthread_mutex_unlock(&all.lock);
 }
 
-/* A free place with its events; NULL: none. */
+/* A free slot with its events; NULL: none. */
 static struct metered *take_place(void)
 {
     for (int i = 0; i < CALLS; i++) {
@@ -202,7 +203,7 @@ int preload_meter_before(struct meter_comm *c, int gpu, const struct preload_cal
 
     pthread_mutex_lock(&all.lock);
     c->calls++;
-    /* A captured call runs when the graph does, and as often. */
+    /* A captured call runs when its graph is launched, any number of times. */
     if (all.meter && gpu == all.gpu &&
         cudaStreamIsCapturing(call->stream, &capture) == cudaSuccess &&
         capture == cudaStreamCaptureStatusNone) {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prepares a collective of NCCL's by coll/coll_vector.h. */
+/* Prepares an NCCL collective with coll/coll_vector.h. */
 #include "base/mem.h"
 #include "coll/coll_vector.h"
 #include "preload/preload_nccl.h"
 
 /*
- * A group of sends and receives is begun in about 10 us, in which a port of 50 GB/s moves 512
- * KiB: chunks of less than twice that would leave the port waiting for the host.
+ * Starting a group of sends and receives takes about 10 us, in which a port of 50 GB/s
+ * transfers 512 KiB.  With chunks below twice that the port would wait for the host.
  */
 enum { CHUNK_LEAST = 1 << 20 };
 
 /*
- * As much as goes into the queues of a GPU at once (EXEC_AHEAD): a call of more turns would
- * wait for the GPU, and a program may not expect that of a call to NCCL.
+ * The number of turns (exec/exec_turns.h) that fits into a GPU's queues (EXEC_AHEAD).  A longer
+ * call would wait for the GPU, which programs do not expect of an NCCL call.
  */
 enum { TURNS_MOST = 128 };
 
