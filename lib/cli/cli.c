@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Parses the options of a command and prints its errors and answers.  Under mpirun every rank
- * parses the same words: rank 0 alone prints and returns the status, the others end with 0, so
- * that a wrong option is one line, not one per rank.
+ * parses the same words: only rank 0 prints and returns the status, the others exit with 0, so
+ * a wrong option gives one line instead of one per rank.
  */
 #include "cli/cli.h"
 
@@ -18,7 +18,7 @@
 #include "value/value_json_out.h"
 #include "base/utf8.h"
 
-/* The rank a launcher gave, before MPI is there to ask; NULL when there is none. */
+/* The rank given by a launcher, before MPI is initialised; NULL: none. */
 static const char *launched_as(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
@@ -37,7 +37,7 @@ int cli_launched(void)
     return launched_as() != NULL;
 }
 
-/* --help and --version exit inside argp: stdout is checked all the same. */
+/* --help and --version exit inside argp: checks stdout there too. */
 static void check_stdout(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -50,15 +50,16 @@ static void check_stdout(void)
 void cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv)
 {
     argp_err_exit_status = cli->status;
-    /* A closed 0, 1 or 2 would become some file's number: one that refuses all use takes it. */
+    /* A closed descriptor 0, 1 or 2 would be reused for some file: opens one that rejects reads
+       and writes. */
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
             open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
             _Exit(argp_err_exit_status);
     /*
      * Open MPI 5 reports each pair of local ranks for which btl/tcp finds no common address
-     * family, as on any machine with IPv6, though shared memory serves them.  Between the ranks
-     * of one host IPv4 is as good; the user's own setting rules.
+     * family, as on any machine with IPv6, although they use shared memory.  Between ranks of
+     * one host IPv4 is sufficient; the user's own setting has priority.
      */
     const char *all = getenv("OMPI_COMM_WORLD_SIZE"),
                *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
@@ -112,7 +113,8 @@ int cli_fail(struct cli *cli, const struct err *err)
 {
     if (cli->silent)
         return 0;
-    /* One line is said: what standard output could not take is not said behind it. */
+    /* Prints one line only: discards unwritten output, so that it does not come after the
+       error. */
     if (fflush(stdout) || ferror(stdout)) {
         __fpurge(stdout);
         clearerr(stdout);
@@ -133,7 +135,7 @@ int cli_fail(struct cli *cli, const struct err *err)
         jout_close(&j, '}');
         jout_close(&j, '}');
     } else if (
-        cli->plugin) { /* callers of plugins read nothing else; after a bar is perfdata */
+        cli->plugin) { /* callers of plugins read nothing else; text after a bar is perfdata */
         printf("%s UNKNOWN - ", cli->plugin);
         utf8_put(err->text, "|", stdout);
         putchar('\n');
@@ -150,7 +152,7 @@ int cli_finish(struct cli *cli, int status)
     if (fflush(stdout) || ferror(stdout)) {
         struct err err;
         err_sys(&err, "cannot write to standard output");
-        clearerr(stdout); /* said once: not again at exit */
+        clearerr(stdout); /* reported already: not again at exit */
         cli->plugin = NULL;
         int rc = cli_fail(cli, &err);
         fflush(stderr);

@@ -9,7 +9,7 @@
 #include "cli/cli_option.h"
 
 /*
- * Provides what every command has in common: one table of options (cli_option.h), --help,
+ * Provides the common parts of all commands: a table of options (cli_option.h), --help,
  * --version, --json, one-line errors, exit status, a checked stdout.  A command's arguments
  * begin with a struct cli:
  *
@@ -33,16 +33,17 @@
 struct cli {
     const char *name;
     int json;
-    int silent; /* another rank speaks: this one prints nothing and ends with 0 on error */
-    int status; /* of usage and other errors: 2; horing-check has 3 */
-    const char *plugin; /* "HORING": an error is an answer on stdout, "HORING UNKNOWN - ..." */
-    const char *svg; /* of --svg: a file, "-" for standard output, NULL where it is not given */
-    int force;       /* --svg may replace its file */
+    int silent; /* another rank prints: this one prints nothing and exits with 0 on errors */
+    int status; /* exit status of errors: 2; in horing-check 3 */
+    const char *plugin; /* "HORING": errors are answers on stdout, "HORING UNKNOWN - ..." */
+    const char *svg;    /* --svg: a file, "-" for standard output; NULL: not given */
+    int force;          /* --svg may replace its file */
     const struct cli_command *command;
     int mode;          /* index in command->modes */
-    char *const *word; /* [words], operands, without the verb */
+    char *const *word; /* [words] operands, without the verb */
     int words;
-    const char *given[CLI_ROWS_MAX]; /* the last value of each row, "" of a flag; or NULL */
+    /* Last value of each row's option, "" for a flag; NULL: not given */
+    const char *given[CLI_ROWS_MAX];
     struct err err;
 };
 
@@ -51,28 +52,28 @@ struct cli {
         .name = (name_), .status = 2                                                           \
     }
 
-/* Parses; on an error prints one line and exits with cli->status.  cli begins the arguments. */
+/* Parses the command line; on an error prints one line and exits with cli->status.  cli must be
+   the first member of the arguments. */
 void cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 /* The value of an option, "" of a flag, NULL if it was not given. */
 const char *cli_given(const struct cli *cli, const char *option);
-/* -1 with an error of its own. */
+/* Sets cli->err to a usage error; returns -1. */
 int cli_usage(struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Where a picture goes: *to becomes standard output, or the file of --svg, which appears when
- * cli_svg_close is given a 0; it returns what it was given, or -1.
+ * cli_svg_open sets *to to the destination of a drawing: standard output, or the file of --svg,
+ * which appears when cli_svg_close is called with rc 0. cli_svg_close returns rc, or -1.
  */
 int cli_svg_open(const struct cli *cli, struct io_out *file, FILE **to, struct err *err);
 int cli_svg_close(struct io_out *file, int rc, struct err *err);
 
-/* Prints the error, one line or one JSON object, and returns the exit status. */
+/* Prints the error as one line or one JSON object, and returns the exit status. */
 int cli_fail(struct cli *cli, const struct err *err);
-/* Flushes stdout; a disk that is full turns any status into cli->status.  Returns the status.
- */
+/* Flushes stdout; returns `status`, or cli->status if writing failed (full disk). */
 int cli_finish(struct cli *cli, int status);
 /* Whether a launcher (mpirun, srun) started this process as one of its ranks. */
 int cli_launched(void);
-/* Talk on stderr, one line, "name: ..."; nothing when silent. */
+/* Prints a message on stderr, one line, "name: ..."; nothing if silent. */
 void cli_say(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -34,12 +34,10 @@ static int fits(int printed)
     return printed > 0 && printed < CLI_HUB_PATH;
 }
 
-/*
- * 0, and the snapshot in path, where the folder is one of the cache's: .../models--ORG--NAME.
- */
+/* Returns 0 and the snapshot in path if the folder is in the cache: .../models--ORG--NAME. */
 static int find_snapshot(const char *folder, char path[CLI_HUB_PATH])
 {
-    struct err ignored; /* the folder is then taken as it is */
+    struct err ignored; /* the folder is then used unchanged */
     char *revision = NULL;
     int64_t bytes = 0;
     size_t n = strlen(folder);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Turns a table of options into fields of the arguments, help and error messages. argp splits
- * the command line; its own messages are not used: they take several lines.
+ * Converts a table of options to fields of the arguments, help and error messages.  argp splits
+ * the command line; its own messages, which take several lines, are not used.
  */
 #include "cli/cli_option.h"
 
@@ -29,17 +29,17 @@ static const struct cli_option common[] = {
 
 enum {
     COMMON = sizeof common / sizeof *common,
-    KEY = 0x100, /* of row 0 */
+    KEY = 0x100, /* key of row 0 */
     GROUP_JSON = 90,
     GROUP_HELP = 91,  /* below all others */
     EVERYDAY_MAX = 20 /* options that fit a screen of 24 lines */
 };
 
-/* A command line that is being parsed; its rows are the command's, then those in common. */
+/* The state of parsing a command line; rows: the command's, then the common ones. */
 struct parser {
     struct cli *cli;
     const struct cli_command *command;
-    int own, rows; /* the command's; all */
+    int own, rows; /* rows of the command; all rows */
     struct argp_option shown[CLI_ROWS_MAX + 1];
 };
 
@@ -65,7 +65,7 @@ static const struct cli_option *row_at(const struct parser *p, int i)
 
 /* ---- names ---- */
 
-/* The row of an option's name of n bytes, which the command has. */
+/* Finds the row of an option name of n bytes, which must exist. */
 static int find_row(const struct cli_command *c, const char *name, size_t n)
 {
     int own = own_rows(c);
@@ -95,7 +95,7 @@ static int is_given(const struct cli *cli, const char *word, size_t n)
                                    strncmp(value, word + name + 1, n - name - 1) == 0));
 }
 
-/* The first name of a list that was given (wanted 1) or that was not (0), copied to `word`. */
+/* Copies the first name of a list that was given (wanted 1) or not given (0) to `word`. */
 static int option_find_name(const struct cli *cli, const char *names, int wanted, char word[64])
 {
     for (const char *s = names ? names : ""; *s;) {
@@ -109,7 +109,7 @@ static int option_find_name(const struct cli *cli, const char *names, int wanted
     return 0;
 }
 
-/* "a, b or c" of a list with a separator between. */
+/* Formats a list with separators as "a, b or c". */
 static void join_list(const char *list, char separator, const char *dashes, char text[512])
 {
     const char by[2] = {separator, 0};
@@ -134,7 +134,7 @@ static enum mode_kind mode_kind(const struct cli_mode *m)
     return m->name[0] == '-' ? OPTION : strchr(m->name, ' ') ? PHRASE : VERB;
 }
 
-/* Those of the bits, or the verbs among them: "a, b or c". */
+/* Lists the modes in `bits`, or only the verbs among them: "a, b or c". */
 static void name_modes(const struct cli_mode *m, unsigned bits, int verbs, char text[512])
 {
     char list[512] = "";
@@ -174,9 +174,10 @@ static int choose_mode(struct cli *cli)
                : cli_usage(cli, "missing verb, expected %s (see --help)", verbs);
 }
 
-/* ---- what rows allow ---- */
+/* ---- checks of rows ---- */
 
-/* The modes that a row is for: those of which it is the option, or that it names, or all. */
+/* The modes in which a row is allowed: the mode that it selects, those that it names, or
+   all. */
 static unsigned modes_of(const struct cli_mode *modes, const struct cli_option *o)
 {
     unsigned all = 0;
@@ -229,7 +230,7 @@ static int check_operands(struct cli *cli)
 {
     const struct cli_mode *m = &cli->command->modes[cli->mode];
     const char *usage = m->usage ? m->usage : "";
-    const int bytes = (int)strcspn(usage, "\n"); /* of the first way to use it */
+    const int bytes = (int)strcspn(usage, "\n"); /* of the first usage line */
     char word[64];
 
     if (cli->words > m->most)
@@ -353,7 +354,7 @@ static int fill_field(const struct cli_option *o, const char *text, void *field,
 
 /* ---- help ---- */
 
-/* The option of that name, else the first whose name begins so; p->rows: none. */
+/* The option of this name, else the first whose name begins with it; p->rows: none. */
 static const struct argp_option *find_long(const struct parser *p, const char *name, size_t n)
 {
     const struct argp_option *begins = &p->shown[p->rows];
@@ -369,7 +370,7 @@ static const struct argp_option *find_long(const struct parser *p, const char *n
     return begins;
 }
 
-/* argp does not tell which word it could not take, so they are walked once more. */
+/* argp does not report the word that it rejected, so this walks through the words again. */
 static int find_culprit(const struct parser *p, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
@@ -415,10 +416,10 @@ static int print_help(struct parser *p, const char *which)
             snprintf(usage + at, sizeof usage - at, "%s%s", m == p->command->modes ? "" : "\n",
                      m->usage);
         }
-    /* Else argp adds three lines: a short option takes the value of its long one. */
+    /* Otherwise argp adds a note of three lines about values of short options. */
     setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
     if (!which) {
-        /* argp sorts by group: without groups, and their headers, the everyday options are one
+        /* argp sorts by group: without groups and headings the everyday options form one
            list. */
         int n = 0;
 
@@ -435,12 +436,12 @@ static int print_help(struct parser *p, const char *which)
         argp.doc = text;
     }
     argp_help(&argp, stdout, ARGP_HELP_STD_HELP, (char *)(uintptr_t)name);
-    exit(0); /* through the check of stdout */
+    exit(0); /* runs the check of stdout */
 }
 
 /*
- * For completions and tests, with tabs between: "verb NAME", and "option LETTER NAME ARG TEXT",
- * where ? begins an ARG that may be absent.
+ * Prints options for completions and tests, separated by tabs: "verb NAME", and "option LETTER
+ * NAME ARG TEXT"; ARG begins with ? if it is optional.
  */
 static void dump_options(const struct parser *p)
 {
@@ -504,7 +505,7 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         return option_check_all(p) ? EINVAL : 0;
     default:
-        for (int i = 0; i < p->rows && key != ARGP_KEY_ARG; i++) /* 0, as of headers */
+        for (int i = 0; i < p->rows && key != ARGP_KEY_ARG; i++) /* 0 is the key of headings */
             if (p->shown[i].key == key)
                 return take_option(p, i, arg);
         return ARGP_ERR_UNKNOWN;
@@ -531,7 +532,7 @@ int cli_option_parse(struct cli *cli, const struct cli_command *command, int arg
         };
     }
     const struct argp argp = {.options = p.shown, .parser = parse_key};
-    /* Without argp's own help too: under ARGP_NO_ERRS it prints nothing. */
+    /* Without argp's own help: with ARGP_NO_ERRS it prints nothing. */
     error_t rc = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &p);
     if (rc && cli->err.code == ERR_NONE)
         return rc == ENOMEM ? cli_usage(cli, "cannot allocate memory for the options")

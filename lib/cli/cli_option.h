@@ -9,18 +9,18 @@
 #include "base/err.h"
 
 /*
- * Describes the options of a command, one row each. cli_parse fills the fields of the
- * arguments, checks bounds and choices, and refuses what a row's modes, needs and excludes do
- * not allow. --help, --help=all, the completions and the check of the man page come from the
- * same rows.
+ * Describes the options of a command, one row each.  cli_parse sets the fields of the
+ * arguments, checks bounds and choices, and rejects options that the row's modes, needs and
+ * excludes do not allow.  --help, --help=all, the completions and the check of the man page use
+ * the same rows.
  */
 enum cli_type {
-    CLI_TYPE_NONE, /* nothing is filled: read with cli_given */
+    CLI_TYPE_NONE, /* sets no field: use cli_given */
     CLI_TYPE_FLAG,
-    CLI_TYPE_MORE, /* counts its repetitions */
+    CLI_TYPE_MORE, /* number of repetitions */
     CLI_TYPE_TEXT,
     CLI_TYPE_LIST,
-    CLI_TYPE_CHOICE, /* the index of a choice, plus `least` */
+    CLI_TYPE_CHOICE, /* index of a choice, plus `least` */
     CLI_TYPE_INT,
     CLI_TYPE_WHOLE,
     CLI_TYPE_COUNT,
@@ -32,32 +32,32 @@ enum cli_type {
 };
 
 struct cli_option {
-    const char *name; /* NULL: `text` heads the rows that follow */
+    const char *name; /* NULL: `text` is a heading for the following rows */
     int letter;       /* or 0 */
     const char *arg;  /* name of the value; NULL: a flag */
     int flags;        /* CLI_EVERYDAY, OPTION_ARG_OPTIONAL, OPTION_HIDDEN */
     const char *text;
     enum cli_type type;
-    size_t at;           /* of the field in the arguments */
+    size_t at;           /* offset of the field in the arguments */
     int64_t least, most; /* bounds of whole numbers */
     double from, to;     /* bounds of other numbers */
     const char *choices; /* "auto|always|never" */
-    const char *word;    /* allowed instead of a whole number, such as "auto"; it means: */
+    const char *word;    /* allowed instead of a whole number, such as "auto", with value: */
     int64_t word_value;
     int (*parse)(const char *text, void *field, struct err *err);
-    const char *absent; /* the value of an option that is given without its optional one */
-    unsigned modes;     /* bits 1 << mode; 0: all that are not strict */
-    /* Names with spaces between: at least one of needs is expected too, and none of excludes.
-       NAME=VALUE is true for that value alone. */
+    const char *absent; /* value if the option is given without its optional value */
+    unsigned modes;     /* bits 1 << mode; 0: all modes that are not strict */
+    /* Names separated by spaces: requires at least one of `needs`, and none of `excludes`.
+       NAME=VALUE means the option with this value only. */
     const char *needs, *excludes;
 };
 
-/* Shown by --help; the others by --help=all.  A bit that argp does not know. */
+/* Shown by --help; other options by --help=all.  A bit unused by argp. */
 enum { CLI_EVERYDAY = 1 << 16 };
 
 /*
- * The field that a row fills, of CLI_ARGS, the type of the command's arguments.  A field of
- * another type than the option's is a warning of the compiler.
+ * The field of CLI_ARGS (the type of the command's arguments) that a row sets.  A field whose
+ * type does not match the option causes a compiler warning.
  */
 #define CLI_AT(type_, field)                                                                   \
     .at = offsetof(CLI_ARGS, field) + 0 * sizeof((type_ *)0 == &((CLI_ARGS *)0)->field)
@@ -83,7 +83,7 @@ enum { CLI_EVERYDAY = 1 << 16 };
 #define CLI_NUMBER(field, lo, hi) CLI_REAL(NUMBER, field, lo, hi)
 #define CLI_PER_S(field, lo, hi)  CLI_REAL(PER_S, field, lo, hi) /* 400T */
 #define CLI_RATE(field, lo, hi)   CLI_REAL(RATE, field, lo, hi)  /* 25GB/s */
-/* For words of its own: CLI_PARSER(f) once, for an f(text, &field, err), and then: */
+/* For values with a parser f(text, &field, err): CLI_PARSER(f) once, and then: */
 #define CLI_PARSED(f, field)                                                                   \
     .type = CLI_TYPE_PARSED, .at = offsetof(CLI_ARGS, field), .parse = bind_##f
 #define CLI_PARSER(f)                                                                          \
@@ -92,12 +92,12 @@ enum { CLI_EVERYDAY = 1 << 16 };
         return f(text, field, why);                                                            \
     }
 
-struct cli_list {      /* of an option that may be repeated */
-    const char **item; /* [most], the command's */
+struct cli_list {      /* values of an option that may be repeated */
+    const char **item; /* [most], owned by the command */
     int most, count;
 };
 
-/* The one option for pictures: what it draws is in text_. */
+/* The common option for drawings; text_ says what it draws. */
 #define CLI_OPTION_SVG(text_, flags_)                                                          \
     "svg", 0, "FILE", OPTION_ARG_OPTIONAL | (flags_), text_, CLI_TEXT(cli.svg), .absent = "-"
 #define CLI_OPTION_SVG_FORCE                                                                   \
@@ -105,31 +105,31 @@ struct cli_list {      /* of an option that may be repeated */
                                                                         .needs = "svg"
 
 /*
- * A mode of a command.  The name is a verb, the first operand ("gen"); or an option
- * ("--list", "--level quick"); or a phrase ("a run"; one at most), where neither is given.  The
- * first verb or option that matches is taken.  An option without a value that is a mode is for
- * that mode alone.
+ * A mode of a command.  The name is a verb, which is the first operand ("gen"); or an option
+ * ("--list", "--level quick"); or a phrase ("a run"; at most one), used if neither is given.
+ * The first matching verb or option selects the mode.  An option without value that names a
+ * mode is only allowed in that mode.
  */
 struct cli_mode {
     const char *name;
-    const char *usage;   /* words that follow the command's name; NULL: not shown */
-    int least, most;     /* operands after the verb; CLI_MANY */
-    const char *options; /* names of options, all of which are expected */
-    int strict;          /* only rows that name this mode are its options */
+    const char *usage;   /* text after the command's name; NULL: not shown */
+    int least, most;     /* number of operands after the verb; or CLI_MANY */
+    const char *options; /* names of options, all of which are required */
+    int strict;          /* only rows that name this mode are allowed */
 };
 
 enum { CLI_MANY = INT32_MAX, CLI_ROWS_MAX = 96 };
 
 struct cli_command {
-    const struct cli_option *options; /* up to a row of zeros; --json, --help and --version are
-                                         added */
-    const struct cli_mode *modes;     /* up to a row of zeros */
-    const char *doc;                  /* the text after \v stands below the options */
-    int (*check)(void *args);         /* checks beyond rows: 0, or cli_usage; or NULL */
+    /* Ends with a row of zeros; --json, --help and --version are added */
+    const struct cli_option *options;
+    const struct cli_mode *modes; /* ends with a row of zeros */
+    const char *doc;              /* the text after \v is shown below the options */
+    int (*check)(void *args);     /* further checks: returns 0, or cli_usage; or NULL */
 };
 
-/* For cli_parse.  struct cli is the first member of CLI_ARGS, from which offsets are counted;
- * -1 with cli->err. */
+/* Used by cli_parse.  struct cli is the first member of CLI_ARGS, so offsets are relative to
+   it.  Returns -1 with cli->err. */
 struct cli;
 int cli_option_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes the status line of a long operation.
+ * Writes the status line of a long operation:
  *
  *     reshard 37 %  ~0:01:12 left
  */

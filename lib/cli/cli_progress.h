@@ -8,13 +8,13 @@
 #include "cli/cli.h"
 
 /*
- * Shows a status line on standard error, twice a second at most:
- * `--progress=auto|always|never`, auto where that is a terminal which can.
+ * Shows a status line on standard error, at most twice a second:
+ * `--progress=auto|always|never`; auto: if it is a capable terminal.
  */
 struct cli_progress {
     const char *word; /* names the operation */
     int shows;
-    double began_s, due_s; /* 0: it has not begun */
+    double began_s, due_s; /* 0: not begun */
     struct status line;
 };
 
@@ -23,10 +23,10 @@ struct cli_progress {
         "Show progress on standard error (default: auto, if that is a terminal)",              \
         CLI_CHOICE(field, "auto|always|never")
 
-/* Whether to show it, by --progress: 0 auto, 1 always, 2 never. */
+/* Whether to show progress; how: 0 auto, 1 always, 2 never. */
 int cli_progress_wanted(int how);
 void cli_progress_init(struct cli_progress *p, int how, const char *word);
-/* p is a struct cli_progress; of `all`, which stays the same, `done`. */
+/* p: a struct cli_progress; reports `done` of `all`, which is constant. */
 void cli_progress_tell(void *p, int64_t done, int64_t all);
 void cli_progress_clear(struct cli_progress *p);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ends a rank when something went wrong. */
+/* Ends a rank after an error. */
 #include "cli/cli_world.h"
 
 #include <signal.h>
@@ -8,13 +8,13 @@
 
 #include "base/tick.h"
 
-/* A peer that does not answer is the one thing that one rank may know alone. */
+/* Only a peer that does not respond is an error that a single rank may know. */
 static int knows_alone(const struct world *w, const struct err *err)
 {
     return w && w->ranks > 1 && err->code == ERR_PEER;
 }
 
-/* One line that names this rank; the status. */
+/* Prints one line that names this rank; returns the status. */
 static int say_alone(struct cli *cli, const struct world *w, const struct err *err)
 {
     struct err mine = *err;
@@ -26,9 +26,9 @@ static int say_alone(struct cli *cli, const struct world *w, const struct err *e
 }
 
 /*
- * Rank 0 speaks, and its status is mpirun's; a rank that aborts before it would hide both.  It
- * may learn of the trouble later, by its own deadline.  When it has spoken the launcher asks
- * this one to end by a signal that it may be handling: no reason to speak too.
+ * Lets rank 0 print first: its status is mpirun's, and a rank that aborts before it would hide
+ * both.  Rank 0 may detect the error later, by its own deadline.  When it has printed, the
+ * launcher sends this rank a signal, which may interrupt it here: then it does not print.
  */
 static void give_way(const struct cli *cli, const struct world *w)
 {
@@ -44,7 +44,7 @@ void cli_end_ranks(struct world *w, int status)
 {
     const unsigned patience_s = 2;
 
-    if (w) { /* the library may hang in this, too: then the signal ends the process */
+    if (w) { /* MPI may hang here too: then the signal ends the process */
         signal(SIGALRM, SIG_DFL);
         alarm(patience_s);
         world_abort(w, status);
@@ -52,7 +52,7 @@ void cli_end_ranks(struct world *w, int status)
     _exit(status);
 }
 
-/* In a thread of its own, the command's being in MPI. */
+/* Runs in a separate thread, since the command's thread is in MPI. */
 static void on_silence(struct world *w, void *arg, const struct err *err)
 {
     struct cli *cli = arg;
