@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists the options of the health check, and finds where its state is. */
+/* Lists the options of the health check, and determines the place of its state. */
 #include "check/check.h"
 
 #include <signal.h>
@@ -133,15 +133,15 @@ int check_take_over(struct err *err)
 /* ---- the environment ---- */
 
 /*
- * Quick checks count from the last run on.  Others stand for themselves unless they are asked
- * to remember: who measures by hand what he has just mended wants no word of before.
+ * Quick checks count from the last run on.  Others ignore earlier runs unless a state is
+ * requested: after a repair, manual measurements should not be affected by earlier ones.
  */
 static void choose_state(struct check *a)
 {
     const char *systemd = getenv("STATE_DIRECTORY"), *state = getenv("XDG_STATE_HOME"),
                *home = getenv("HOME");
     const size_t space = sizeof a->folder;
-    size_t n = systemd ? strcspn(systemd, ":") : 0; /* it may be several */
+    size_t n = systemd ? strcspn(systemd, ":") : 0; /* may be a list */
 
     if (a->state) {
         a->o.state = strcmp(a->state, "none") ? a->state : NULL;
@@ -162,9 +162,9 @@ static void choose_state(struct check *a)
     a->o.state = a->folder[0] ? a->folder : NULL;
 }
 
-/* ---- words ---- */
+/* ---- options ---- */
 
-/* Checks that no row can express: they depend on the environment, or on the words after
+/* Checks that rows cannot express: they depend on the environment, or on the words after
    "--". */
 static int check_check_words(struct check *a)
 {
@@ -188,9 +188,9 @@ static int check_check_words(struct check *a)
     return 0;
 }
 
-/* ---- the time ---- */
+/* ---- the deadline ---- */
 
-/* Another signal of that number is not the timer's. */
+/* Ignores signals of this number that are not from the timer. */
 static void too_late(int number, siginfo_t *info, void *context)
 {
     const struct check *a = info->si_value.sival_ptr;
@@ -206,8 +206,8 @@ static void too_late(int number, siginfo_t *info, void *context)
 }
 
 /*
- * Whatever is asked of a kernel, or a file system, is soon known, unless it does not answer.
- * A record may be as long as it likes, unless a time was given.
+ * Requests to a kernel or a file system end soon unless it hangs.  Reading a record may take
+ * any time unless a deadline was given.
  */
 static void start_timer(struct check *a)
 {
@@ -246,7 +246,7 @@ void check_stop_timer(struct check *a)
 static int check_check(void *args)
 {
     struct check *a = args;
-    const char *now = getenv("SOURCE_DATE_EPOCH"); /* else the present */
+    const char *now = getenv("SOURCE_DATE_EPOCH"); /* else the current time */
     int rc = check_check_words(a);
 
     a->o.svg = a->cli.svg;
@@ -263,7 +263,7 @@ static int check_check(void *args)
         fclose(f);
     name[strcspn(name, "\n")] = 0;
     health_name_make(name, a->o.host, sizeof a->o.host);
-    /* The Slurm job that this check runs in: it is not one that it disturbs. */
+    /* The Slurm job of this check is not a job that it would disturb. */
     a->o.jobs = getenv("SLURM_JOB_ID");
     a->o.json = a->cli.json;
     return rc;
@@ -296,7 +296,8 @@ void check_parse(struct check *a, int argc, char **argv)
     a->cli.status = HEALTH_UNKNOWN;
     a->cli.plugin = "HORING";
     for (; words < argc && strcmp(argv[words], "--"); words++)
-        if (strcmp(argv[words], "--learn") == 0) /* there a baseline is what is printed */
+        /* The output is then a baseline and no answer */
+        if (strcmp(argv[words], "--learn") == 0)
             a->cli.plugin = NULL;
     if (words + 1 < argc)
         a->launch = line_of(argc, argv, words);
@@ -355,7 +356,7 @@ int check_fail(struct check *a, const struct err *err)
     struct err ignored;
 
     check_stop_timer(a);
-    /* A run that another check, or a job, kept from measuring has no news of the network. */
+    /* If another check or a job prevented the measurement, there is no new result to write. */
     if (!a->cli.silent && a->o.prom && !a->o.learn && err->code != ERR_MISMATCH)
         health_write_prom(NULL, a->o.prom, a->o.now_s, &ignored);
     mark_begin(a);

@@ -9,48 +9,54 @@
 #include "health/health.h"
 
 /*
- * Declares what horing-check and horing-rounds share: the words, the environment and the
- * answer.  The first needs no MPI, and starts where its library is not found (from cron nobody
- * has loaded a module); it leaves measurements between hosts to the second, which it becomes.
+ * Declares the common parts of horing-check and horing-rounds: options, environment, answer.
+ * horing-check needs no MPI, so it also starts if the MPI library is not found (under cron no
+ * module is loaded).  For measurements between hosts it executes horing-rounds.
  */
 struct check {
     struct cli cli;
     struct health_options o;
     struct health_memory memory;
     const char *config, *replay, *state;
-    char **launch;    /* LAUNCHER and all that it is to start, NULL at its end; NULL: none */
-    int no_launcher;  /* a "--" with nothing after it */
-    int marks;        /* it was started so: its answer ends with a mark (check_launch.h) */
-    char folder[512]; /* of the state, when none was named */
+    /* LAUNCHER and the command that it starts, ending with NULL; NULL: none */
+    char **launch;
+    int no_launcher; /* a "--" with nothing after it */
+    /* Started by check_launch: the answer ends with a mark (check_launch.h) */
+    int marks;
+    char folder[512]; /* folder of the state if none was named */
     timer_t timer;
     int timed;
-    char late[200]; /* printed when the time is over */
-    FILE *answer;   /* between begin and print: what the check writes to */
+    char late[200]; /* printed at the deadline */
+    FILE *answer;   /* stream for the answer between begin and print */
     char *text;
     size_t text_bytes;
 };
 
 /*
- * Parses; on an error prints one line and exits with 3.  From its options on the process says
- * so and ends when the time is over; a replay only where a time was given.
+ * Parses the command line; on an error prints one line and exits with 3.  From then on the
+ * process prints an answer and ends at the deadline; a replay only if a deadline was given.
  */
 void check_parse(struct check *a, int argc, char **argv);
-/* Before an answer is printed, or when another (check_deadline.h) knows the time. */
+/* Call before the answer is printed, or when check_deadline.h supervises the deadline. */
 void check_stop_timer(struct check *a);
-/* An answer is printed whole: kept in memory from begin on, printed when rc is 0. */
+/* The answer is collected in memory from begin on, and printed as a whole by print if rc is
+   0. */
 int check_begin(struct check *a, struct err *err);
 int check_print(struct check *a, int rc, struct err *err);
-/* A baseline was made: on standard error, what so few hosts leave unknown. */
+/* After a baseline was made: prints on standard error what remains unknown with so few
+   hosts. */
 void check_note_learned(const struct check *a, int hosts);
-/* An error is an answer: on standard output, where a monitoring system reads.  The status. */
+/* Prints an error as an answer, on standard output for monitoring systems.  Returns the
+   status. */
 int check_fail(struct check *a, const struct err *err);
-/* The answer is out but for its mark: flushes. The status, as cli_finish has it. */
+/* Call when the answer is printed, without its mark: flushes.  Returns the status, as
+   cli_finish. */
 int check_finish(struct check *a, int status);
-/* Has a launcher start the ranks, and passes on what they answer.  The status. */
+/* Lets a launcher start the ranks, and relays their answer.  Returns the status. */
 int check_relay(struct check *a, struct err *err);
-/* Releases the memory of earlier runs; returns the status. */
+/* Frees the memory of earlier runs; returns the status. */
 int check_close(struct check *a, int status);
-/* horing-check leaves its version to horing-rounds, which refuses another's. */
+/* horing-check passes its version to horing-rounds, which rejects a different one. */
 int check_hand_over(struct err *err);
 int check_take_over(struct err *err);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keeps a promise about time when everything else hangs, or is stopped, or killed.
+ * Ensures an answer in time if everything else hangs, is stopped, or is killed.
  *
- * The late reporter is a process of its own, begun before there are threads: a signal that
- * stops or kills the command does not reach it.  The other ranks do not know the answer; a
- * thread of the command is stopped with it, and when the launcher wakes it to be ended it may
- * have no time left.  The ranks are ended by a thread of each.
+ * The reporter is a separate process, started before there are threads, so signals that stop or
+ * kill the command do not reach it.  Other ranks do not know the answer; a thread of the
+ * command would be stopped with it, and when the launcher wakes it to end it there may be no
+ * time left.  Each rank is ended by a thread of its own.
  *
  *     deadline   +1 s             +1.25 s                +1.5 s
  *                a line           rank 0 ends all        any other rank does
@@ -26,15 +26,15 @@
 
 static const double line_s = 1, rank_0_s = 1.25, others_s = 1.5;
 
-struct check_deadline { /* shared with the late reporter; lives as long as both */
+struct check_deadline { /* shared with the reporter; lives as long as both */
     struct cli *cli;
     check_deadline_fail *fail;
     void *arg;
     double seconds, end_s;
     const char *volatile where;
-    atomic_int claimed; /* somebody is about to answer */
+    atomic_int claimed; /* one of the two is about to answer */
     atomic_int status;  /* -1: the command has not answered */
-    pid_t reporter;     /* not waited for: a pid that nobody else can have; 0: none */
+    pid_t reporter;     /* not waited for, so that its pid is not reused; 0: none */
     _Atomic(struct world *) world;
 };
 
@@ -48,7 +48,7 @@ static void end_reporter(const struct check_deadline *w)
         kill(w->reporter, SIGKILL);
 }
 
-/* Also where the other has answered: its answer is on its way until then. */
+/* Runs also if the reporter has answered, since its answer is still being written. */
 static void *end_in_time(void *arg)
 {
     struct check_deadline *w = arg;
@@ -57,14 +57,14 @@ static void *end_in_time(void *arg)
     for (double left; (left = end - tick_now_s()) > 0;)
         tick_sleep_s(left);
     int status = atomic_load(&w->status);
-    /* A silent rank has no answer: rank 0 ends before it, unless it cannot. */
+    /* A silent rank has no answer: rank 0 ends all ranks earlier, unless it cannot. */
     end_reporter(w);
     cli_end_ranks(atomic_load(&w->world),
                   status < 0 || w->cli->silent ? w->cli->status : status);
     return NULL;
 }
 
-/* ---- the late reporter ---- */
+/* ---- the reporter ---- */
 
 static int claim(struct check_deadline *w)
 {
@@ -79,8 +79,8 @@ static void woken(int signal)
 }
 
 /*
- * Until it is late, or the command has ended (nobody holds the other end of the pipe), or is
- * being ended: 1 when it is late.  A launcher that ends a job signals all of its processes.
+ * Waits for the deadline (returns 1), the end of the command (the pipe's other end is closed)
+ * or a signal to end.  A launcher that ends a job signals all of its processes.
  */
 static int wait_for_end(const struct check_deadline *w, int pipe)
 {
@@ -119,7 +119,7 @@ static void report_late(struct check_deadline *w, int pipe)
     _exit(w->fail(w->arg, &err));
 }
 
-/* ---- what the command does ---- */
+/* ---- the command ---- */
 
 int check_deadline_start(struct check_deadline **out, struct cli *cli, double seconds,
                          check_deadline_fail *fail, void *arg, struct err *err)
@@ -139,12 +139,12 @@ int check_deadline_start(struct check_deadline **out, struct cli *cli, double se
     atomic_init(&w->claimed, 0);
     atomic_init(&w->status, -1);
     if (!cli->silent) {
-        /* The command alone holds the writing end, until it ends. */
+        /* Only the command holds the writing end, until it ends. */
         int fd[2];
 
         if (pipe2(fd, O_CLOEXEC))
             return err_sys(err, "cannot make a pipe");
-        signal(SIGCHLD, SIG_DFL); /* where it is ignored a child's number is soon another's */
+        signal(SIGCHLD, SIG_DFL); /* if ignored, a child's pid could be reused soon */
         pid_t pid = fork();
         if (pid == 0) {
             close(fd[1]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gets an answer, or a reason, from a program that starts others. */
+/* Gets an answer, or the reason for its absence, from a launcher. */
 #include "check/check_launch.h"
 
 #include <errno.h>
@@ -18,41 +18,42 @@
 #include "base/tick.h"
 
 enum {
-    SPACE = 1 << 16, /* and what is kept of words before the answer: their end */
-    /* The most bytes of an answer: a document names each port of 4096 hosts (2 MiB) and each
-       pair that was measured low, at level normal 15 for each host at most (10 MiB). */
+    SPACE = 1 << 16, /* also the limit on kept output before the answer: its last part */
+    /* Limit on an answer: a document names each port of 4096 hosts (2 MiB) and each pair with a
+       low measurement, at level normal at most 15 per host (10 MiB). */
     MOST = 64 << 20,
     SLICE_MS = 100
 };
-/* A start takes a second on few hosts and some on thousands; an end as long as Open MPI leaves
- * its ranks before it kills them. */
+/* A start takes a second on few hosts and some seconds on thousands; an end as long as Open MPI
+   waits before it kills its ranks. */
 static const double start_s = 10, leave_s = 5, term_s = 2, drain_s = 0.5;
 
 struct launch {
     const char *name;
-    pid_t pid;         /* and its process group */
-    int ended, status; /* 128 + N: of signal N */
+    pid_t pid;         /* also its process group */
+    int ended, status; /* 128 + N: ended by signal N */
     int out, signals;  /* -1: closed */
     char *text;
-    size_t bytes, space, seen; /* seen: no mark is before */
-    size_t begin, end;         /* of the answer in it; 0: not yet */
-    int answered, overflowed;  /* more than MOST followed a mark, which was then none */
+    size_t bytes, space, seen; /* seen: there is no mark before */
+    size_t begin, end;         /* range of the answer in it; 0: not yet known */
+    /* overflowed: more than MOST bytes came after a mark, which is then ignored */
+    int answered, overflowed;
 };
 
-/* ---- start and end ---- */
+/* ---- starting and stopping ---- */
 
-/* The child: what it could not do goes into `fd`, which closes when it could. */
+/* Runs in the child: writes an error number to `fd`, which closes if exec succeeds. */
 static void exec_launcher(char *const *argv, int out, int fd, pid_t parent,
                           const sigset_t *mask)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), why;
 
     setpgid(0, 0);
-    /* Monitoring systems kill what is late: then nothing is left behind. */
+    /* Monitoring systems kill late commands: then no process remains. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    /* The caller relays the status, so mpirun need not report it: Open MPI 4, and 5, which has
-       no option -q. */
+    /* The caller relays the status, so mpirun need not report it: for Open MPI 4, and for 5,
+       which lacks option -q. */
     setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
     setenv("PRTE_MCA_prte_execute_quiet", "1", 0);
     if (getppid() == parent && null >= 0 && dup2(null, 0) == 0 && dup2(out, 1) == 1)
@@ -77,7 +78,7 @@ static int start_launcher(struct launch *l, char *const *argv, const sigset_t *m
     close(said[1]);
     l->out = out[0];
     if (l->pid > 0)
-        setpgid(l->pid, l->pid); /* either may be first */
+        setpgid(l->pid, l->pid); /* parent and child both do this, since either may run first */
     if (why == 0 && read(said[0], &why, sizeof why) == 0)
         why = 0;
     close(said[0]);
@@ -85,7 +86,7 @@ static int start_launcher(struct launch *l, char *const *argv, const sigset_t *m
     return why ? err_sys(err, "cannot run '%s'", l->name) : 0;
 }
 
-/* It is left to be collected: so long nobody else has its number, which its group has too. */
+/* The launcher is not reaped yet, so that its pid, which is also its group's, is not reused. */
 static int launch_has_ended(struct launch *l)
 {
     siginfo_t how = {0};
@@ -105,13 +106,13 @@ static void launch_wait_for(struct launch *l, double seconds)
         tick_sleep_s(0.01);
 }
 
-/* Whether processes that it started are still there. */
+/* Whether processes of the launcher's group still exist. */
 static int has_group(const struct launch *l)
 {
     return kill(-l->pid, 0) == 0 || errno != ESRCH;
 }
 
-/* A launcher that has answered may leave by itself. */
+/* A launcher that has answered gets time to end by itself. */
 static void stop_launcher(struct launch *l, int answered)
 {
     if (l->pid <= 0)
@@ -130,9 +131,10 @@ static void stop_launcher(struct launch *l, int answered)
         kill(-l->pid, SIGKILL);
 }
 
-/* ---- what it says ---- */
+/* ---- reading its output ---- */
 
-/* A launcher may say much, for days, and any byte: a mark that no answer follows is a word. */
+/* Drops output that is not an answer: a launcher may print any amount of any bytes; a mark
+   without an answer is ordinary output. */
 static void drop_words(struct launch *l)
 {
     if (l->begin && !l->answered && l->bytes - l->begin > MOST) {
@@ -149,7 +151,7 @@ static void drop_words(struct launch *l)
     l->end -= l->answered ? ended : 0;
 }
 
-/* 1: something came; 0: the end. */
+/* 1: there is output; 0: end of file. */
 static int read_output(struct launch *l, struct err *err)
 {
     l->text = mem_grow(l->text, &l->space, l->bytes + SPACE, 1);
@@ -157,7 +159,7 @@ static int read_output(struct launch *l, struct err *err)
     if (n < 0)
         return errno == EINTR ? 1 : err_sys(err, "cannot read the output of '%s'", l->name);
     l->bytes += (size_t)n;
-    /* In what came since; the last byte may be half of one. */
+    /* Searches the new output; its last byte may be half of a mark. */
     const char *at = l->text + l->seen, *stop = l->text + l->bytes;
     while (!l->answered && (at = memchr(at, CHECK_LAUNCH_MARK, (size_t)(stop - at))) &&
            at + 1 < stop) {
@@ -171,7 +173,7 @@ static int read_output(struct launch *l, struct err *err)
     return n > 0;
 }
 
-/* Until the mark is there. */
+/* Reads until the end mark. */
 static int gather_answer(struct launch *l, double seconds, struct err *err)
 {
     double late = tick_now_s() + seconds + start_s;
@@ -194,7 +196,7 @@ static int gather_answer(struct launch *l, double seconds, struct err *err)
                 return 0;
         }
         if (launch_has_ended(l) &&
-            !had_ended) /* it may have spoken since; others may hold its end */
+            !had_ended) /* it may have printed since; other processes may hold the pipe open */
             late = tick_now_s() + drain_s;
         else
             done = tick_now_s() >= late;
@@ -215,7 +217,7 @@ int check_launch(char *const *argv, double seconds, char **text, int *status, st
     struct signalfd_siginfo signal_info;
     sigset_t ends, mask;
 
-    signal(SIGCHLD, SIG_DFL); /* where it is ignored nobody is told how a child ended */
+    signal(SIGCHLD, SIG_DFL); /* if ignored, a child's status would be lost */
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
@@ -228,10 +230,10 @@ int check_launch(char *const *argv, double seconds, char **text, int *status, st
     stop_launcher(&l, rc == 0);
     close(l.out);
     while (read(l.signals, &signal_info, sizeof signal_info) > 0)
-        ; /* else they would end this process before it has said so */
+        ; /* discards pending signals, which would end this process before it has reported */
     close(l.signals);
     sigprocmask(SIG_SETMASK, &mask, NULL);
-    /* Why there is no answer is what the launcher said last. */
+    /* Without an answer the reason is the launcher's last output. */
     size_t words = rc == 0 ? l.begin - 2 : l.bytes,
            first = rc && words > SPACE ? words - SPACE : 0;
     if (words)

@@ -5,20 +5,22 @@
 #include "base/err.h"
 
 /*
- * Gets an answer of ranks for certain: a launcher (mpirun) that learns of a rank that was
- * killed ends, or hangs, with or without passing on its output.  So the caller is outside: it
- * starts the launcher, and takes for an answer the text between two marks.
+ * Gets an answer from ranks reliably.  A launcher (mpirun) whose rank was killed may end or
+ * hang, with or without passing on the output.  So this runs outside of it: it starts the
+ * launcher, and the answer is the text between two marks.
  */
-/* A byte that no text of ours has; behind it stands a digit, the status, where an answer ends,
- * and this where it begins: a launcher, and what it loads, may say something before. */
+/* A byte that does not occur in answers.  It is followed by CHECK_LAUNCH_BEGIN where an answer
+   begins, since a launcher and its libraries may print text before, and by a digit, the status,
+   where it ends. */
 enum { CHECK_LAUNCH_MARK = 4, CHECK_LAUNCH_BEGIN = '(' };
 
 /*
- * Runs argv, NULL at its end, with nothing on its standard input, until it has said `text`
- * (mem_free) and `status` behind the mark, or for `seconds` and what a start may take.  What it
- * said before the answer, the last 64 KiB of it at least, goes to standard error.  It is gone
- * on return, willing or not, with all of its process group.  A signal that would end this
- * process ends it. ERR_PEER: there was no answer.
+ * Runs argv, ending with NULL, with empty standard input, until it has printed an answer with
+ * its marks, or for `seconds` plus the time of a start.  Sets `text` (mem_free) and `status`.
+ * Copies output before the answer, at least its last 64 KiB, to standard error.  On return the
+ * launcher and its process group have ended, if necessary by a signal.  A signal that would end
+ * this process (SIGTERM, SIGINT, SIGHUP) ends the launcher instead.  ERR_PEER: there was no
+ * answer.
  */
 int check_launch(char *const *argv, double seconds, char **text, int *status, struct err *err);
 
