@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks the network of the hosts it runs on and answers as the monitoring plugins do.  Leaves
- * measurements of other hosts to horing-rounds, which it becomes: this one loads no MPI.
+ * Checks the network of its hosts and answers like monitoring plugins do.  Loads no MPI: for
+ * measurements between hosts it executes horing-rounds.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "check/check.h"
 
-/* Beside this program, or where an installation has it. */
+/* Executes horing-rounds from this program's folder, or from the installation's. */
 static void become_rounds(char **argv, struct err *err)
 {
     static const char *const place[] = {"horing-rounds", "../lib/paro/horing-rounds"};
@@ -33,7 +33,7 @@ static void become_rounds(char **argv, struct err *err)
     err_sys(err, "cannot run '%s', which measures", slash ? path : "horing-rounds");
 }
 
-/* The answer is printed at once, or the time was over before. */
+/* Prints the answer unless the deadline has passed. */
 static int look(struct check *a, enum health_state *state, struct err *err)
 {
     int rc = check_begin(a, err);

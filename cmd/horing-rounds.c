@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Measures other hosts, when horing-check becomes this command: the part that loads MPI. */
+/* Measures the network between hosts, when horing-check executes this command: the part that
+   loads MPI. */
 #include <stdio.h>
 
 #include "check/check.h"
@@ -14,7 +15,7 @@ static int fail(void *arg, const struct err *err)
     return status;
 }
 
-/* The answer is printed whole, by whoever has claimed it. */
+/* Prints the whole answer, after claiming it. */
 static int answer(struct check *a, struct world *w, struct check_deadline *watch, int *gone,
                   struct err *err)
 {
@@ -56,6 +57,6 @@ int main(int argc, char **argv)
     if (gone)
         err.code = ERR_PEER;
     else
-        check_deadline_world(watch, NULL); /* it is closed in order */
+        check_deadline_world(watch, NULL); /* the world is closed normally */
     return cli_leave(&a.cli, w, &err, status);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports which rank of a running program is slow, by the records of its collectives. */
+/* Reports the rank that slows down a running program, from records of its collectives. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ struct args {
     struct cli cli;
     struct watch_rules rules;
     const char *prom;
-    double every_s; /* 0: once */
+    double every_s; /* 0: report once */
     int verbose;
 };
 
@@ -62,7 +62,7 @@ static const struct cli_command command = {
     " DIR has such files (default: the folder that PARO_METER names).",
     check};
 
-/* Line, JSON or picture on standard output, and the files. */
+/* Prints the line, JSON or drawing on standard output, and writes the files. */
 static int report(const struct args *a, const struct watch_report *r, FILE *out,
                   struct err *err)
 {
@@ -85,7 +85,7 @@ static int report(const struct args *a, const struct watch_report *r, FILE *out,
 
 struct answer {
     enum health_state state;
-    uint64_t key; /* of what is found, without numbers: another one is news */
+    uint64_t key; /* hash of the findings without numbers: a change is news */
     int over;     /* all processes have ended */
 };
 
@@ -111,7 +111,7 @@ static int judge(const struct args *a, FILE *out, struct answer *answer, struct 
     return rc;
 }
 
-/* Prints what is news.  A run that has not begun has no records yet. */
+/* Prints the report if it has changed.  A run that has not begun has no records yet. */
 static int follow(const struct args *a, struct answer *answer, struct err *err)
 {
     for (uint64_t before = 0; !answer->over; before = answer->key) {

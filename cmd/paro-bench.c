@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Times collectives, and compares them with each other and the fabric's bound. */
+/* Times collectives, and compares them with each other and with the fabric's bound. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "cli/cli_world.h"
 
 enum { FILES_MAX = 1024, COUNT_MAX = 1000000 };
-/* An int64_t of bytes, doubled for two buffers, stays far from overflow. */
+/* Bytes in an int64_t, doubled for two buffers, stay far below overflow. */
 #define SIZE_MAX_BYTES (INT64_C(1) << 48)
 
 struct args {
@@ -25,7 +25,7 @@ enum { RUN, READ, SIMULATE, OVERLAP, TABLE };
 enum {
     RUNS = 1 << RUN | 1 << OVERLAP | 1 << TABLE,
     ROWS = 1 << RUN | 1 << SIMULATE | 1 << OVERLAP,
-    SINGLE = 1 << RUN | 1 << SIMULATE | 1 << READ /* rows of one time each */
+    SINGLE = 1 << RUN | 1 << SIMULATE | 1 << READ /* modes that print rows of one time each */
 };
 
 static const struct cli_mode modes[] = {
@@ -149,7 +149,7 @@ static int has(const int *list, int n, int value)
 
 static void choose_defaults(struct args *a)
 {
-    /* The first of ho-ring, ring, mpi; what --table compares it finds itself. */
+    /* The first ones of ho-ring, ring, mpi; --table selects its algorithms itself. */
     static const int algos[] = {
         [RUN] = 3, [READ] = 3, [SIMULATE] = 2, [OVERLAP] = 1, [TABLE] = 0};
     const struct cli *cli = &a->cli;
@@ -157,17 +157,17 @@ static void choose_defaults(struct args *a)
     int min = cli_given(cli, "min") != NULL, max = cli_given(cli, "max") != NULL;
 
     if (cli->mode == OVERLAP && !cli_given(cli, "op"))
-        o->ops--; /* the last is broadcast */
+        o->ops--; /* drops the last one, broadcast */
     if (!cli_given(cli, "algo"))
         o->algos = algos[cli->mode];
-    /* An MPI need not know a GPU's memory; paro sends it over NCCL, or through the host. */
+    /* MPI may not support GPU memory; paro sends it with NCCL, or through the host. */
     if (!cli_given(cli, "algo") && o->algos == 3 && o->device && strcmp(o->device, "cpu"))
         o->algos = 2;
     if (cli->mode == TABLE) {
         o->min_bytes = min ? o->min_bytes : 256;
         o->max_bytes = max ? o->max_bytes : 64 << 20;
         o->factor = cli_given(cli, "factor") ? o->factor : 4;
-        o->iters = cli_given(cli, "iters") ? o->iters : 0; /* by size */
+        o->iters = cli_given(cli, "iters") ? o->iters : 0; /* 0: chosen by size */
         o->warmup = cli_given(cli, "warmup") ? o->warmup : 1;
     } else if (min != max) {
         o->min_bytes = o->max_bytes = min ? o->min_bytes : o->max_bytes;
@@ -198,7 +198,7 @@ static int check_sizes(struct cli *cli, const struct bench_options *o)
     return 0;
 }
 
-/* Options that concern an algorithm or operation that is not in the lists. */
+/* Rejects options for an algorithm or operation that is not in the lists. */
 static int check_lists(struct cli *cli, const struct bench_options *o)
 {
     int only_ours = cli->mode == SIMULATE || cli->mode == OVERLAP;
@@ -248,7 +248,7 @@ static void say(void *cli, const char *line)
     cli_say(cli, "%s", line);
 }
 
-/* Runs the mode requested; *world stays NULL where nothing runs. */
+/* Runs the requested mode; *world stays NULL if nothing is measured. */
 static int run(struct args *a, struct world **world, struct bench_result *result,
                struct err *err)
 {
@@ -258,7 +258,7 @@ static int run(struct args *a, struct world **world, struct bench_result *result
 
     if (runs && cli_world_open(&a->cli, a->deadline_s, world, err))
         return -1;
-    if (!runs && a->cli.silent) /* under mpirun, for whatever reason: one reads and writes */
+    if (!runs && a->cli.silent) /* if started under mpirun, only one rank reads and writes */
         return 0;
     if (mode == TABLE)
         return bench_tune(*world, o, !cli_given(&a->cli, "op"), &talk, result->doubt, stdout,

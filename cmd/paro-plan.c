@@ -12,7 +12,8 @@ struct args {
     struct plan_request request;
 };
 
-/* By enum plan_request_what; the strict ones read plans, which state what was searched. */
+/* Indexed by enum plan_request_what; strict modes read plans, which contain the search's
+   settings. */
 static const struct cli_mode modes[] = {
     [PLAN_REQUEST_PLAN] = {"a plan", "-m MODEL", 0, 0, "model", 0},
     [PLAN_REQUEST_LIST] = {"--list", NULL, 0, 0, "model", 0},
@@ -228,7 +229,7 @@ int main(int argc, char **argv)
         return cli_fail(&a.cli, &err);
     if (cli_svg_close(&file, plan_request_answer(&a.request, out, note, &found, &err), &err))
         return cli_fail(&a.cli, &err);
-    /* Where the answer cannot be written, that is all there is to say. */
+    /* If standard output cannot be written, prints only that error. */
     for (char *line = fflush(stdout) ? NULL : strtok(note, "\n"); line;
          line = strtok(NULL, "\n"))
         cli_say(&a.cli, "%s", line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Predicts which run will end best, by the losses that it logged so far. */
+/* Predicts which run will end best from the losses logged so far. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct args {
 
 static const struct cli_mode modes[] = {{"a ranking", "LOG...", 1, CLI_MANY, NULL, 0}, {0}};
 
-/* A whole number, or a part: a percentage, or a fraction above 0 and below 1. */
+/* A whole number, or a part: a percentage, or a fraction between 0 and 1. */
 static int parse_part(const char *text, int64_t most, int64_t *count, double *part,
                       struct err *err)
 {

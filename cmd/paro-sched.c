@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prints the rows of a collective, proves rows right, times them on a fabric, and draws that.
+ * Prints the rows of a collective, verifies rows, times them on a fabric, and draws the result.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static const struct cli_option options[] = {
      CLI_TEXT(pick.tuning), .modes = 1 << PICK, .excludes = "input"},
     {0}};
 
-/* Checks what depends on the operation, the operand after the verbs that have one. */
+/* Checks the operation, which is the operand of some verbs. */
 static int check(void *args)
 {
     struct args *a = args;
@@ -151,7 +151,7 @@ static void say_json(const struct schedule *s, const char *op, const char *shape
     jout_close(&j, '}');
 }
 
-/* 0 proven, 1 wrong (said), -1 could not. */
+/* 0: proven, 1: wrong (printed), -1: error. */
 static int verify(const struct args *a, struct err *err)
 {
     const char *name = a->cli.words ? a->cli.word[0] : "-";
@@ -192,7 +192,7 @@ static int verify(const struct args *a, struct err *err)
     return wrong;
 }
 
-/* A schedule, or the rows of a step. */
+/* Draws a schedule, or the rows of a step. */
 static int draw_any(const struct args *a, const struct pick_simulate *query, FILE *out,
                     struct err *err)
 {

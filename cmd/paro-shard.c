@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Converts checkpoints and Hugging Face folders into one another, checks and compares them. */
+/* Converts checkpoints and Hugging Face folders into one another, and checks and compares
+   them. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,19 +14,19 @@
 #include "cli/cli_progress.h"
 #include "plan/plan.h"
 
-enum { JOBS_MAX = 256, RULES_MAX = 64 /* of a kind */ };
+enum { JOBS_MAX = 256, RULES_MAX = 64 /* RULES_MAX: rules of each kind */ };
 
-/* For --format, and for --type. */
+/* Formats for --format, types for --type. */
 enum format { SAFETENSORS, GGUF };
 struct weight_type {
     enum dtype type;
-    int q8_0; /* instead of it */
+    int q8_0; /* set instead of a type */
 };
 
 struct args {
     struct cli cli;
-    struct cli_progress *line;      /* of the verbs that take long */
-    struct ckpt_repaired *repaired; /* [2], of the operands */
+    struct cli_progress *line;      /* for verbs that take long */
+    struct ckpt_repaired *repaired; /* [2], one for each operand */
     const char *model, *plan, *adapter, *optimizer;
     struct shard_target output;
     int64_t seed, buffer, max_shard;
@@ -56,7 +57,7 @@ static const struct cli_mode modes[] = {
     [DIFF] = {"diff", "diff A B", 2, 2, NULL, 0},
     {0}};
 
-/* Bounds: a number that 32 bits count, and a header that fits into no memory. */
+/* Bounds: a number that fits 32 bits, and a header larger than any memory. */
 #define COUNT_MAX      1000000000
 #define SIZE_BYTES_MAX (INT64_C(1) << 40)
 
@@ -163,14 +164,15 @@ static const struct cli_command command = {
     "another plan, repair, edit, verify, list (ls) or compare (diff) it.",
     check_args};
 
-static atomic_int stop; /* the signal that asks for it */
+static atomic_int stop; /* number of the signal that asked to stop */
 
 static void on_signal(int number)
 {
     atomic_store(&stop, number);
 }
 
-/* Handles the signals that ask to stop, but for those that our parent has ignored (nohup). */
+/* Handles the signals that ask to stop, except those that the parent process ignores
+   (nohup). */
 static void hear_signals(void)
 {
     static const int asks[] = {SIGINT, SIGTERM, SIGHUP};
@@ -182,7 +184,7 @@ static void hear_signals(void)
             sigaction(asks[i], &act, NULL);
 }
 
-/* Reports data read in spite of damage: a line for each operand that has some. */
+/* Reports data that was read in spite of damage: a line for each operand with repairs. */
 static void tell_repaired(const struct args *a, int operand)
 {
     char text[1200];
@@ -191,7 +193,7 @@ static void tell_repaired(const struct args *a, int operand)
         cli_say(&a->cli, "%s", text);
 }
 
-/* All is tidied up: what copies gave is told; what was stopped ends as the signal has it. */
+/* Call after cleanup: reports repairs; if a signal stopped the verb, ends with that signal. */
 static int end_move(const struct args *a, int rc)
 {
     cli_progress_clear(a->line);
@@ -215,7 +217,7 @@ static struct shard_options options_of(const struct args *a)
                                   .repaired = a->repaired};
 }
 
-/* Each runs its verb and returns 0, 1 (the answer is no) or -1. */
+/* Each function runs its verb and returns 0, 1 (negative result) or -1. */
 static int run_init(const struct args *a, struct err *err)
 {
     struct model m;
@@ -346,7 +348,7 @@ int main(int argc, char **argv)
     a.line = &line;
     a.repaired = repaired;
     a.limits.stop = &stop;
-    signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit on file size then returns an error */
     cli_parse(&a.cli, &command, argc, argv);
     cli_progress_init(&line, a.progress, modes[a.cli.mode].name);
     for (int i = 0; i < a.cli.words; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads a fabric, or measures one, and prints it or where it differs from an older one; or
- * reports what makes it slow.
+ * Reads or measures a fabric, and prints it, its differences from an older one, or a report of
+ * what slows it down.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -123,7 +123,7 @@ static const struct cli_command command = {
     options, modes, "Measure the fabric that this runs on, or read one (-i), and print it.",
     check};
 
-/* As it is asked for: with the hosts for groups, or with those that are found. */
+/* Measures with the hosts as groups or with detected groups, as requested. */
 static int measure_fabric(const struct args *a, struct world *w,
                           struct probe_settings *settings, struct topo *t, struct err *err)
 {
@@ -132,7 +132,7 @@ static int measure_fabric(const struct args *a, struct world *w,
     struct probe_views found;
     int rc = 0;
 
-    /* A device that a rank lacks is reported before options that all ranks share. */
+    /* Reports a device that a rank lacks before options that all ranks share. */
     if (world_agree(w, device_open(&settings->device, name, w->node_rank, err), err))
         return -1;
     settings->all_types = !a->type && device_kind(settings->device) == DEVICE_CPU;
@@ -162,7 +162,7 @@ static int measure_fabric(const struct args *a, struct world *w,
     return rc;
 }
 
-/* The one place where a fabric comes from.  *w is NULL unless it is measured. */
+/* Loads the fabric from any source.  *w is NULL unless it is measured. */
 static int load(struct args *a, struct world **w, struct topo *t, struct err *err)
 {
     if (!a->input && cli_launched()) {
@@ -198,7 +198,7 @@ static int load(struct args *a, struct world **w, struct topo *t, struct err *er
     return topo_import(t, a->input ? a->input : "-", &a->settings, err);
 }
 
-/* A machine is printed as it is found: no rate of a level has to be known for that. */
+/* Prints a machine's devices, which needs no rates of levels. */
 static int export(const struct args *a, struct err *err)
 {
     if (!a->input && cli_launched())
@@ -225,7 +225,7 @@ static int print(const struct args *a, const struct topo *t, int *differs, struc
         return cli_svg_open(&a->cli, &file, &out, err)
                    ? -1
                    : cli_svg_close(&file, topo_print(t, a->format, out, err), err);
-    /* The words that complete one file complete the other, and replace nothing in it. */
+    /* The same settings complete the other file too, and replace nothing in it. */
     settings.fill = 1;
     if (topo_import(&old, a->old, &settings, err))
         return -1;

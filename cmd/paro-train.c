@@ -19,12 +19,13 @@ struct args {
     struct train_run run;
     struct train_prompt prompt;
     const char *source[ORDER_SOURCES_MAX];
-    struct cli_list data;                /* source */
-    const char *tokenize, *after_resume; /* after_resume: the word after a bare --resume */
+    struct cli_list data; /* data sources */
+    /* after_resume: the word after a --resume without value */
+    const char *tokenize, *after_resume;
     int progress;
 };
 
-static volatile int stop; /* the one thing a signal touches */
+static volatile int stop; /* the only variable that the signal handler writes */
 
 enum { RUN, GENERATE, TOKENIZE, PLOT, PRINT };
 enum { RUNS = 1 << RUN | 1 << PRINT };
@@ -38,7 +39,7 @@ static const struct cli_mode modes[] = {
     [PRINT] = {"--print-config", NULL, 0, 2, NULL, 0},
     {0}};
 
-/* The value that a setting of each kind takes, and the flags and modes of some. */
+/* Names of the values of settings of each kind, and the flags and modes of some. */
 #define VALUE_F "NUMBER"
 #define VALUE_I "NUMBER"
 #define VALUE_N "NUMBER"
@@ -170,8 +171,8 @@ static const struct cli_option options[] = {
         {0}};
 
 /*
- * "--resume auto PLAN" is as old as "--resume=auto PLAN": of two operands where one is
- * expected, the one after --resume is its value.  So "--resume PLAN" is a plan.
+ * "--resume auto PLAN" is as old as "--resume=auto PLAN": if there are two operands instead of
+ * one, the one after --resume is its value.  So "--resume PLAN" is a plan.
  */
 static int take_operands(struct args *a)
 {
@@ -231,13 +232,13 @@ static void on_signal(int number)
 }
 
 /*
- * The first signal saves and exits, a second of its kind kills.  Uses sigaltstack because the
- * kernels that oneDNN makes use the stack pointer for data, and a signal's frame would be
- * written into the heap beside them.
+ * The first signal saves and exits, a second one of the same kind kills.  Needs sigaltstack
+ * because oneDNN's kernels use the stack pointer for data: a signal frame would overwrite heap
+ * memory near it.
  */
 static void hear_signals(void)
 {
-    enum { STACK_BYTES = 256 << 10 }; /* a frame with AVX-512 and AMX registers is 11 KiB */
+    enum { STACK_BYTES = 256 << 10 }; /* a frame with AVX-512 and AMX registers has 11 KiB */
     static char space[STACK_BYTES];
     static const int asks[] = {SIGTERM, SIGINT, SIGUSR1};
     const stack_t stack = {.ss_sp = space, .ss_size = sizeof space};
@@ -333,13 +334,13 @@ int main(int argc, char **argv)
     a.run.init = cli_hub(a.run.init, hub[0]);
     a.run.tokenizer = cli_hub(a.run.tokenizer, hub[1]);
     alone *instead = without_world[a.cli.mode];
-    signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit on file size then returns an error */
     if (instead && instead(&a, &err))
         return cli_fail(&a.cli, &err);
     if (instead)
         return cli_finish(&a.cli, 0);
-    /* Before MPI, with which this process looks as if it had been launched; under a launcher
-       standard output looks like a terminal, wherever it goes. */
+    /* Before MPI_Init, after which this process looks as if it had been launched; under a
+       launcher standard output looks like a terminal, wherever it goes. */
     a.run.progress = cli_progress_wanted(a.progress);
     a.run.brief = isatty(STDOUT_FILENO) && isatty(STDERR_FILENO) && !cli_launched();
     if (cli_world_open(&a.cli, WORLD_DEADLINE_S, &world, &err))
@@ -352,7 +353,7 @@ int main(int argc, char **argv)
     a.run.talk = stderr;
     a.run.stop = &stop;
     int status = train_run(world, &a.run, &err);
-    if (status == 1) /* asked, and the answer is no */
+    if (status == 1) /* a query with a negative result */
         a.cli.status = status;
     if (status < 0 || status == 1)
         return cli_fail_ranks(&a.cli, world, &err);
