@@ -5,8 +5,9 @@
 #include "base/err.h"
 
 /*
- * A training step as rows (paro-method(7), STEP): each row says which unit is gathered,
- * computed with, reduced, converted, updated or synced, in which buffer, and after which rows.
+ * A training step of one rank as a list of rows (paro-method(7), STEP).  A row names a unit (a
+ * layer, or the embedding), what is done with it, the buffer used, and the rows that must have
+ * ended before.  The example has 3 units and 2 micro-steps; | separates the micro-steps:
  *
  *     compute   b F0 F1 F2 B2 a2 B1 a1 B0 a0 | b F0 ...   norm agree u0 u1 u2
  *     gather    g0 g1 g2          g1    g0     g0 ...
@@ -14,98 +15,106 @@
  *     convert                                       c2 c1 c0
  *     sync                                                              s0 s1 s2
  *
- * Rows are numbers: no pointers, costs or transport.  The list is in the order in which the
- * compute lane issues them.
+ * b reads a micro-batch; F and B are forward and backward, a accumulates a gradient, u updates.
+ * The forward makes visits 0 .. visits - 1, one for each unit in order, and one more if the
+ * head shares unit 0's matrix; the backward makes them in reverse.  A use is a visit in one
+ * micro-step and one direction.
+ *
+ * Rows are plain numbers: no pointers, costs or transport.  Each lane executes its rows in list
+ * order, one at a time; the lanes run at the same time.  The list is in the order in which the
+ * compute lane issues the rows.
  */
 enum step_lane {
-    STEP_GATHER,  /* parameters of a unit, whole */
-    STEP_REDUCE,  /* a micro-step's gradient to its owners */
-    STEP_CONVERT, /* the accumulated gradient to the optimizer's layout */
-    STEP_SYNC,    /* new parameters to their layout */
+    STEP_GATHER,  /* all-gather a unit's parameters */
+    STEP_REDUCE,  /* reduce a micro-step's gradient to its owners */
+    STEP_CONVERT, /* bring the accumulated gradient to the optimizer's layout */
+    STEP_SYNC,    /* bring the new parameters from the optimizer's layout to theirs */
     STEP_COMPUTE,
     STEP_LANES
 };
 
 enum step_kind {
-    STEP_TRANSFER, /* the lane's own transfer */
+    STEP_TRANSFER, /* the transfer of the row's lane */
     STEP_BEGIN,    /* reads a micro-batch */
     STEP_FORWARD,
     STEP_BACKWARD,
     STEP_ACCUMULATE, /* moves a micro-step's gradient out of the backward's buffer */
-    STEP_NORM,       /* norm of this rank's part of the gradient */
-    STEP_AGREE,      /* exchanges the parts of all ranks */
+    STEP_NORM,       /* computes the norm of this rank's part of the gradient */
+    STEP_AGREE,      /* exchanges these norms among all ranks */
     STEP_UPDATE,
     STEP_KINDS
 };
 
 enum {
     STEP_AFTERS = 2,
-    STEP_USES_MAX = 1 << 22 /* uses of units in a step, forward and back: some 12 million
-                               rows */
+    STEP_USES_MAX = 1 << 22 /* bound on the uses in a step: some 12 million rows */
 };
 
 /*
- * A row begins when the rows that it names in after[] have ended and its lane has ended the
- * rows before it.  Where after[] names a later row, it means that row of the previous step.
+ * A row begins when the rows named in after[] and the earlier rows of its lane have ended.  An
+ * after[] that names a later row means that row of the previous step.
  */
 struct step_row {
     int lane, kind;
     int unit, visit; /* -1: none */
     int micro;       /* -1: the whole step */
-    int buffer;      /* gathers and uses: the slot; reduces and the rows that fill them: the
-                        bucket; -1: none */
-    int after[STEP_AFTERS]; /* rows, -1: none */
+    int buffer;      /* of gathers and uses: the slot; of accumulates and reduces: the bucket;
+                        -1: none */
+    int after[STEP_AFTERS]; /* row numbers, -1: none */
 };
 
-/* The inputs from which step_gen makes a step. */
+/* Input of step_gen. */
 struct step_shape {
     int units, visits;
-    const char *trains;    /* [units] whether anything of it is trained */
-    int first_trained;     /* the visit at which the backward ends, 0 .. visits */
+    const char *trains;    /* [units] 1: some of the unit's parameters are trained */
+    int first_trained;     /* the backward ends with this visit, 0 .. visits */
     int micros;            /* micro-steps, 1 or more */
     int prefetch;          /* units gathered ahead of the one in use, 0 or more */
     int keep;              /* last visits whose gathered units stay for the backward */
-    int buckets;           /* gradients being reduced at once, 1 or more */
+    int buckets;           /* gradients in flight, 1 or more */
     int evaluate;          /* forward only: first_trained is visits */
-    int early_update;      /* units are updated before the norm, for which no row waits */
-    int has[STEP_COMPUTE]; /* whether a lane transfers anything */
+    int early_update;      /* update units before the norm, so that no update waits for it */
+    int has[STEP_COMPUTE]; /* 1: this lane has transfers */
 };
 
 struct step {
     struct step_row *row; /* [rows], owned */
     int rows;
-    int norm;           /* the row of STEP_NORM, followed by STEP_AGREE; -1: an evaluation */
-    int slots, buckets; /* buffers for gathers, for reduces */
+    int norm;           /* row number of STEP_NORM, which STEP_AGREE follows; -1: an
+                           evaluation */
+    int slots, buckets; /* buffers for gathered units, for gradients being reduced */
 };
 
-/* Returns the unit of a forward visit.  If there are more visits than units, the last one is
-   unit 0 again, whose matrix the head shares.  The backward makes the visits in reverse
-   order. */
+/* Returns the unit of a forward visit, 0 .. visits - 1.  With more visits than units the last
+   visit is unit 0 again, because the head shares the embedding's matrix. */
 int step_unit_of(const struct step_shape *shape, int visit);
 /*
- * Returns the number of slots for gathered units: those that gathers use in rotation, and one
- * for each use that is kept for the backward.  Reads visits, first_trained, micros, prefetch,
- * keep and has of the shape.
+ * Returns the number of slots for gathered units: the slots that gathers use in rotation, plus
+ * one for each visit kept for the backward; 0 if the gather lane has no transfers.  Reads
+ * visits, first_trained, micros, prefetch, keep and has[STEP_GATHER] of the shape.
  */
 int step_slots(const struct step_shape *shape);
 
-/* Writes about 3 rows for each use (visit, micro-step and direction), of which there are at
-   most STEP_USES_MAX.  The caller releases s. */
+/* Generates the rows, about 3 for each use; the caller keeps uses at or below STEP_USES_MAX.
+   The caller releases *s with step_release. */
 void step_gen(struct step *s, const struct step_shape *shape);
 void step_release(struct step *s);
 
 /*
- * Proves for a step and the one after it: each use finds its unit, gathered after the update
- * and the sync before; no slot or bucket is written while a row may still read it; each
- * micro-step's gradient of each trained unit is accumulated once, reduced once, and converted
- * before the norm; each unit is updated and synced once; every slot is used, and where no unit
- * is kept for the backward all are in use at once.  Rows name only earlier ones, and lanes run
- * in order, so that no order of lanes can deadlock.  Shares no code with step_gen.
- * ERR_MISMATCH names the row.
+ * Proves a step correct when it is run twice in succession.  Returns 0, or ERR_MISMATCH that
+ * names the row.  Checked:
+ * - each use finds its unit gathered, after the unit's last update and sync;
+ * - no slot or bucket is written while a row may still read it;
+ * - in each micro-step each trained unit's gradient is accumulated once and reduced once; it
+ *   is converted before the norm, and the unit is updated and synced once;
+ * - every slot is used; if no unit is kept for the backward, all are in use at once;
+ * - after[] names only earlier rows, and each lane runs in order: no deadlock is possible.
+ * Shares no code with step_gen.
  */
 int step_verify(const struct step *s, const struct step_shape *shape, struct err *err);
 
-const char *step_lane_name(enum step_lane lane);        /* "gather", ... "compute" */
-const char *step_kind_name(const struct step_row *row); /* "forward", "gather" */
+const char *step_lane_name(enum step_lane lane);        /* "gather", "reduce", ..., "compute" */
+const char *step_kind_name(const struct step_row *row); /* "forward", ...; a transfer's is its
+                                                           lane's: "gather" */
 
 #endif

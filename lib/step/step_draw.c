@@ -2,7 +2,7 @@
 /* Draws a step as a timeline: assigns lanes, colours and legend to its rows. */
 #include "step/step_draw.h"
 
-/* Looks by what a row does, in the order of the legend; those of waits follow, paler. */
+/* Appearances of bars, in the order of the legend.  Waits have the same ones, paler. */
 enum look {
     FORWARD,
     BACKWARD,
@@ -18,7 +18,7 @@ enum look {
     CRITICAL = 2 * LOOKS,
     ALL_LOOKS
 };
-static const double PALE = 0.28; /* share of the colour of the row that is waited for */
+static const double PALE = 0.28; /* tint of a wait: share of the awaited row's colour */
 
 static enum look look_of(const struct step_row *r)
 {
@@ -82,7 +82,7 @@ int step_draw(struct svg_timeline *t, FILE *out, struct err *err)
                                 i < LOOKS ? 1 : PALE);
         look[i].kind = i >= LOOKS;
     }
-    /* Names only the looks that some bar has. */
+    /* The legend lists only the looks in use. */
     for (int64_t i = 0; i < t->bars; i++) {
         int at = t->bar[i].look;
         look[at].name = at < LOOKS ? looks[at].name : NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes a step's rows: those of the compute lane in their order, and each transfer after the
+ * Generates a step's rows: the compute lane's in their order, each transfer after the compute
  * row that issues it.
  *
  * A micro-step has a use for each visit of the forward and of the backward; the last `keep`
  * visits of the forward leave their unit gathered for the backward, in slots of their own:
  *
- *     4 visits, keep 1, prefetch 1: slots a b go round, k is kept
+ *     4 visits, keep 1, prefetch 1: slots a and b rotate, k is kept
  *     use      F0 F1 F2 F3 B3 B2 B1 B0 | F0 ...
  *     slot      a  b  a  k  k  b  a  b |  a
  *     gather    0  1  2  3  -  4  5  6 |  7       gathers 0 and 1 are issued before use F0
@@ -20,16 +20,17 @@
 struct gen {
     const struct step_shape *shape;
     struct step *s;
-    int uses, keep, ring; /* uses: of units in a micro-step; ring: slots that go round */
-    int *held;            /* [slots] the gather whose unit is in it, -1: free */
+    int uses, keep, ring; /* uses and kept visits per micro-step; slots that rotate */
+    int *held;            /* [slots] the gather whose unit it holds, -1: free */
     int use;              /* uses so far */
-    int issued, used;     /* gathers so far, and those whose first use has begun */
-    int *first;           /* [units] the first visit, where the backward's gradient is whole */
-    int *reduced;         /* [units] what brings its gradient to its layout, -1: none so far */
+    int issued, used;     /* gathers issued; gathers whose first use has begun */
+    int *first;           /* [units] the first visit, whose backward completes the gradient */
+    int *reduced;         /* [units] row that last reduced or converted its gradient, -1: none
+                             so far */
     int *synced;          /* [units] the sync, -1: none so far */
     int *sent;            /* [buckets] the last reduce, -1: none */
-    int bucket;           /* the next one */
-    int ends[STEP_LANES]; /* the last row, -1: none */
+    int bucket;           /* the next one to fill */
+    int ends[STEP_LANES]; /* last row of each lane, -1: none */
 };
 
 struct use {
@@ -60,14 +61,15 @@ static int gen_add(struct gen *g, enum step_lane lane, enum step_kind kind, stru
     return g->ends[lane] = g->s->rows++;
 }
 
-/* A row for the whole step; unit -1: for no unit. */
+/* Returns a row for the whole step and no visit; unit -1: for no unit. */
 static struct step_row gen_whole(int unit)
 {
     return (struct step_row){
         .unit = unit, .visit = -1, .micro = -1, .buffer = -1, .after = {-1, -1}};
 }
 
-/* Rows of the step before have no number yet: the compute lane's last, a unit's sync. */
+/* Placeholders for rows of the previous step, which have no number yet: the compute lane's last
+   row; SYNC_BEFORE - unit: that unit's sync. */
 enum { LAST_BEFORE = -2, SYNC_BEFORE = -3 };
 
 static int gen_synced(const struct gen *g, int unit)
@@ -75,11 +77,11 @@ static int gen_synced(const struct gen *g, int unit)
     return g->shape->has[STEP_SYNC] && g->shape->trains[unit] ? SYNC_BEFORE - unit : -1;
 }
 
-/* The gathers that may run ahead by now and have a slot. */
+/* Issues the gathers that prefetch allows and that find a free slot. */
 static void issue_gathers(struct gen *g)
 {
     const struct step_shape *p = g->shape;
-    int each = g->uses - g->keep; /* of a micro-step */
+    int each = g->uses - g->keep; /* gathers per micro-step */
 
     while (p->has[STEP_GATHER] && g->issued < p->micros * each &&
            g->issued - g->used <= p->prefetch) {
@@ -99,7 +101,7 @@ static void issue_gathers(struct gen *g)
     }
 }
 
-/* The gradient of a unit in a micro-step is whole. */
+/* Adds the rows of a unit's gradient, which is complete for this micro-step. */
 static void write_gradient(struct gen *g, int unit, int micro)
 {
     const struct step_shape *p = g->shape;
@@ -149,7 +151,8 @@ static void add_updates(struct gen *g)
     const struct step_shape *p = g->shape;
 
     for (int i = 0; i < p->units; i++) {
-        int unit = p->early_update ? p->units - 1 - i : i; /* as gradients come */
+        int unit = p->early_update ? p->units - 1 - i : i; /* early: in the order in which
+                                                              gradients become complete */
         struct step_row row = gen_whole(unit);
         if (!p->trains[unit])
             continue;
@@ -160,7 +163,7 @@ static void add_updates(struct gen *g)
     }
 }
 
-/* Uses of a micro-step whose unit is kept from the forward to the backward. */
+/* Visits of a micro-step whose unit stays gathered from the forward to the backward. */
 static int gen_kept_of(const struct step_shape *p)
 {
     int backs = p->visits - p->first_trained;
@@ -168,7 +171,7 @@ static int gen_kept_of(const struct step_shape *p)
     return p->keep < backs ? p->keep : backs;
 }
 
-/* Slots that gathers go round: one ahead of those prefetched, where so many uses need one. */
+/* Slots in rotation: the one in use and the prefetched ones, but no more than gathers. */
 static int gen_ring_of(const struct step_shape *p)
 {
     int64_t uses = 2 * (int64_t)p->visits - p->first_trained;
@@ -193,7 +196,8 @@ void step_gen(struct step *s, const struct step_shape *p)
 
     *s = (struct step){
         .slots = step_slots(p), .buckets = p->has[STEP_REDUCE] ? p->buckets : 0, .norm = -1};
-    /* Each use has a gather, each gradient an accumulate and a reduce, each unit three rows. */
+    /* Per use a row and a gather; per gradient an accumulate and a reduce; per unit three
+       more. */
     s->row = mem_new((size_t)p->micros * (2 * (size_t)g.uses + 2 * (size_t)p->units + 1) +
                          3 * (size_t)p->units + 2,
                      sizeof *s->row);
@@ -232,7 +236,7 @@ void step_gen(struct step *s, const struct step_shape *p)
     }
     if (!p->evaluate && !p->early_update)
         add_updates(&g);
-    /* Rows of the step before get their numbers. */
+    /* Replace the placeholders by row numbers. */
     for (int i = 0; i < s->rows; i++)
         for (int k = 0; k < STEP_AFTERS; k++) {
             int *after = &s->row[i].after[k];

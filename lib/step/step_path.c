@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds what a step's end waited for.  A transfer that waits for another rank is as long as it
- * was: this rank's trace tells nothing about other ranks.
+ * Finds the critical path of a step: the chain of rows and waits that led to its end.  A
+ * transfer counts with its whole duration, even if it waited for another rank, because one
+ * rank's trace does not show the others.
  *
  *     gather   [  g0  ][  g1  ]            the step's end <- F1 <- g1 <- g0 <- b
  *     compute  bwwwwwwww.F0wwww.F1
  *
- * g0 and g1 were issued after b, but g1 was held up by g0.  w: the lane waits, and what it
- * waits for is on the path instead.  A dot is a gap: F0 begins a little after g0 has ended, for
+ * g0 and g1 were issued after b, but g1 had to wait for g0.  w: the lane waits; the row waited
+ * for is on the path instead.  A dot is a gap: F0 begins a little after g0 has ended, because
  * its thread has to wake up.
  */
 #include "step/step_path.h"
@@ -20,10 +21,10 @@ struct walk {
     const struct step *s;
     const struct step_time *time;
     struct step_path *path;
-    int *before;    /* [2 * rows] the lane's row before it that ran, -1: none */
-    int *issuer;    /* [2 * rows] the compute lane's */
-    double start_s; /* of the window */
-    double at_s;    /* the path is known from here on */
+    int *before;    /* [2 * rows] the previous row of its lane that ran, -1: none */
+    int *issuer;    /* [2 * rows] the compute row that issued it */
+    double start_s; /* start of the window */
+    double at_s;    /* the path is found from this time on */
 };
 
 const char *step_path_name(enum step_path_sum sum)
@@ -46,7 +47,7 @@ static const struct step_row *path_row_of(const struct walk *w, int node)
     return &w->s->row[node % w->s->rows];
 }
 
-/* The path goes on back to `to_s` through a node, or through nothing. */
+/* Extends the path back to `to_s` by a node, or by a gap (node -1). */
 static void part(struct walk *w, int node, double to_s)
 {
     static const enum step_path_sum of[STEP_LANES] = {[STEP_GATHER] = STEP_PATH_GATHER,
@@ -68,7 +69,7 @@ static void part(struct walk *w, int node, double to_s)
     w->at_s = to_s;
 }
 
-/* The node that a node may have waited for: -1, or one that ran. */
+/* Returns the k-th node that a node may have waited for; -1: none, or it did not run. */
 enum { HOLDERS = STEP_AFTERS + 1 };
 static int holder_of(const struct walk *w, int node, int k)
 {
@@ -92,13 +93,13 @@ static void walk_back(struct walk *w, int node)
                 cause_s = w->time[at].end_s;
             }
         }
-        part(w, -1, cause_s); /* until its lane took it up */
+        part(w, -1, cause_s); /* gap until its lane started it */
         node = cause;
     }
     part(w, -1, w->start_s);
 }
 
-/* longest_s; last: the last node of the compute lane that ran, -1: none. */
+/* Computes step_path.longest_s.  last: the compute lane's last node that ran, -1: none. */
 static double longest(const struct walk *w, int last)
 {
     int nodes = 2 * w->s->rows;
@@ -125,7 +126,7 @@ void step_path_init(struct step_path *p, const struct step *s, const struct step
     struct walk w = {.s = s, .time = time, .path = p, .start_s = start_s, .at_s = end_s};
 
     *p = (struct step_path){.parts = 0};
-    /* The walk goes to earlier nodes alone, with a gap or two at each: before it, after it. */
+    /* The walk only visits earlier nodes, with at most two gaps each: before and after it. */
     p->part = mem_new(3 * nodes + 1, sizeof *p->part);
     w.before = mem_new(nodes + 1, sizeof *w.before);
     w.issuer = mem_new(nodes + 1, sizeof *w.issuer);
@@ -139,7 +140,7 @@ void step_path_init(struct step_path *p, const struct step *s, const struct step
             newest[lane] = (int)i;
     }
     walk_back(&w, newest[STEP_COMPUTE]);
-    for (int i = 0, k = p->parts - 1; i < k; i++, k--) { /* from the beginning on */
+    for (int i = 0, k = p->parts - 1; i < k; i++, k--) { /* reverse into order of time */
         struct step_part one = p->part[i];
         p->part[i] = p->part[k];
         p->part[k] = one;

@@ -6,27 +6,28 @@
 
 #include "step/step.h"
 
-/* When a row ran. */
+/* Times of one row in a trace. */
 struct step_time {
-    int ran; /* 0: not in the trace */
-    /* issued: the compute lane reached it; until start a row of that lane waits for others.
-       The compute lane's next row is issued where this one ends. */
+    int ran; /* 0: the row is not in the trace */
+    /* issued: the compute lane reached the row; from then until start the row waits for others.
+       When it ends, a compute row issues its lane's next one. */
     double issued_s, start_s, end_s;
-    int64_t slow_bytes, fast_bytes; /* sent by this rank between groups, inside its group */
+    int64_t slow_bytes, fast_bytes; /* this rank sent between groups; inside its group */
 };
 
 /*
- * The critical path of a rank's step, [start_s, end_s]: what its end waited for, and what that
- * waited for, back to its beginning.  The parts follow each other without a hole.  Where
- * nothing on the path runs (a thread has still to wake up) the part is a gap, node -1.
+ * The critical path of a rank's step in the window [start_s, end_s]: the row that ended last,
+ * the row that it waited for, and so on back to the start.  Parts are contiguous and in order
+ * of time.  Where nothing on the path runs (a thread has still to wake up) the part is a gap,
+ * node -1.
  *
- * A node is a row of the step, or of the one before it, whose last transfers may reach into
- * this one: second * rows + row, second 0 for the step before.
+ * A node is a row of the step or of the previous one, whose last transfers may reach into this
+ * step: node = second * rows + row, second 0 for the previous step, 1 for this one.
  */
 enum step_path_sum {
     STEP_PATH_COMPUTE,
     STEP_PATH_GATHER,
-    STEP_PATH_REDUCE, /* and convert */
+    STEP_PATH_REDUCE, /* reduce and convert */
     STEP_PATH_SYNC,
     STEP_PATH_AGREE,
     STEP_PATH_GAP,
@@ -41,18 +42,18 @@ struct step_part {
 struct step_path {
     struct step_part *part; /* [parts], owned */
     int parts;
-    double sum_s[STEP_PATH_SUMS]; /* of the parts; together the window */
-    /* The end of the last compute row, counted from the window's start, if every row began the
-       moment that the rows it waits for had ended: the step without gaps.  At least the parts
-       without gaps, at most the window. */
+    double sum_s[STEP_PATH_SUMS]; /* duration of the parts by kind; they add up to the window */
+    /* Duration of the step without gaps: the end of the last compute row, from the window's
+       start, if each row began as soon as the rows it waits for had ended.  At least the sum of
+       the parts that are not gaps, at most the window. */
     double longest_s;
 };
-/* time: [2 * rows]. */
+/* time: [2 * rows], by node.  The caller releases p. */
 void step_path_init(struct step_path *p, const struct step *s, const struct step_time *time,
                     double start_s, double end_s);
 void step_path_release(struct step_path *p);
 
-/* The node that a row names as after[k]; negative: none, or before both steps. */
+/* Returns the node that after[k] of a node names; negative: none, or before both steps. */
 int step_after(const struct step *s, int node, int k);
 
 #endif

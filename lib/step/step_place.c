@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sizes and places the arrays of a step. */
+/* Computes the size of a step's arrays and allocates them from arenas. */
 #include "step/step_place.h"
 
 static int64_t place_most(int64_t a, int64_t b)
@@ -35,7 +35,7 @@ int64_t step_state_bytes(const struct step_space *s)
     return bytes;
 }
 
-/* `to` is NULL while measuring. */
+/* Takes `count` blocks from the arena; `to` is NULL if they are only measured. */
 static void take_each(struct arena *arena, int64_t bytes, int count, void **to)
 {
     for (int i = 0; i < count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves a step correct by what is known to have ended when each row begins.  A lane runs its
- * rows in order, so that is a number of rows for each lane: a vector clock.  Two steps are
- * walked, the second beginning where the first ends.
+ * Proves a step correct by tracking which rows have ended when each row begins.  A lane runs
+ * its rows in order, so one number per lane, the rows ended, is enough: a vector clock.  Two
+ * steps are walked, the second beginning where the first ends.
  */
 #include "step/step.h"
 
@@ -11,36 +11,38 @@
 #include "base/mem.h"
 
 struct clock {
-    int ended[STEP_LANES]; /* rows of the lane, of both steps */
+    int ended[STEP_LANES]; /* rows ended in each lane, over both steps */
 };
 
-/* A row of one of the two steps, by its place in its lane; 0: none. */
+/* Contents of a slot.  A place is a row's position in its lane, over both steps, from 1; 0:
+   none. */
 struct slot {
-    int unit, visit, micro; /* its contents */
+    int unit, visit, micro; /* the unit gathered, and for which visit */
     int gathered;           /* place of the gather */
     int read;               /* place of the last use */
-    int from, to;           /* rows of the two steps: of the gather, of the last use */
+    int from, to;           /* rows over the two steps: the gather, the last use */
 };
 
 struct proof {
     const struct step *s;
     const struct step_shape *p;
     struct err *err;
-    struct clock *clock;                     /* [2 * rows] when a row begins */
-    int *place;                              /* [2 * rows] in its lane, from 1 */
-    int count[STEP_LANES], last[STEP_LANES]; /* rows so far, the last of them */
-    int row;                                 /* at hand, of the step that is walked */
-    int use;                                 /* of the micro-step, 0 .. uses - 1 */
+    struct clock *clock;                     /* [2 * rows] vector clock when the row begins */
+    int *place;                              /* [2 * rows] the row's place in its lane, from
+                                                1 */
+    int count[STEP_LANES], last[STEP_LANES]; /* rows so far and the last row, by lane */
+    int row;                                 /* current row of the step being walked */
+    int use;                                 /* current use in its micro-step, 0 .. uses - 1 */
     int micro, uses;
     struct slot *slot; /* [slots] */
-    int *change;       /* [2 * rows + 1] how many more slots are in use from a row on */
+    int *change;       /* [2 * rows + 1] change of the number of slots in use, from a row on */
     int *sent;         /* [buckets] place of the last reduce */
     int *filled;       /* [buckets] place of the last accumulate */
-    int *backs, *back; /* [units] backward uses of a micro-step; those so far */
-    int *sums, *reduces, *converts, *updates, *syncs; /* [units] rows of this step */
-    int *reduced, *converted;                         /* [units] place of the last */
-    int *updated, *synced; /* [units] place of the last, of this step or the one before */
-    int begun, normed;     /* micro-steps; 1: the norm is known, 2: of all ranks */
+    int *backs, *back; /* [units] backward uses per micro-step; those so far */
+    int *sums, *reduces, *converts, *updates, *syncs; /* [units] rows in this step */
+    int *reduced, *converted;                         /* [units] place of the last row */
+    int *updated, *synced; /* [units] place of the last row, in this step or the previous one */
+    int begun, normed;     /* micro-steps begun; 1: own norm known, 2: all ranks' */
 };
 
 static int verify_fail(const struct proof *v, const char *what)
@@ -56,7 +58,7 @@ static const struct clock *verify_known(const struct proof *v, int second)
     return &v->clock[second * v->s->rows + v->row];
 }
 
-/* Whether the row of a lane at that place has ended when the row at hand begins. */
+/* Returns whether the lane's row at `place` has ended when the current row begins. */
 static int verify_ended(const struct proof *v, int second, enum step_lane lane, int place)
 {
     return verify_known(v, second)->ended[lane] >= place;
@@ -93,7 +95,7 @@ static int set_clock(struct proof *v, int second)
     return 0;
 }
 
-/* The unit's parameters must be updated and synced before they are read or gathered. */
+/* A unit's parameters must be updated and synced before they are read or gathered. */
 static int check_fresh(struct proof *v, int second, int unit)
 {
     if (!verify_ended(v, second, STEP_COMPUTE, v->updated[unit]))
@@ -103,7 +105,7 @@ static int check_fresh(struct proof *v, int second, int unit)
     return 0;
 }
 
-/* From its gather to its last use. */
+/* Counts a slot as in use from its gather to its last use. */
 static void count_slot(struct proof *v, const struct slot *slot)
 {
     if (!slot->gathered)
@@ -167,7 +169,7 @@ static int check_use(struct proof *v, int second)
 static int check_accumulate(struct proof *v, int second)
 {
     const struct step_row *r = &v->s->row[v->row];
-    /* After the micro-step's last use the next one has begun to count. */
+    /* After a micro-step's last use v->micro is already the next one. */
     int micro = v->use ? v->micro : v->micro - 1;
 
     if (r->micro != micro || v->sums[r->unit] != micro)
@@ -230,7 +232,7 @@ static int check_norm(struct proof *v, int second)
     return 0;
 }
 
-/* After the norm, or, early, after its own gradient. */
+/* An update must come after the norm; an early one after its own gradient. */
 static int check_update(struct proof *v, int second)
 {
     int unit = v->s->row[v->row].unit;
@@ -324,8 +326,8 @@ static int verify_walk(struct proof *v, int second)
 }
 
 /*
- * As many slots are in use at once as there are; with units kept for the backward, which have
- * slots of their own, it may be fewer.
+ * The peak of slots in use must equal the number of slots.  With units kept for the backward,
+ * which have slots of their own, it may be lower.
  */
 static int check_peak(struct proof *v)
 {
