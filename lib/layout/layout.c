@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes which rank holds which elements, as exact integers.  Leaves transports, files and
- * the meaning of elements to others.  The cuts are fractions i/m_k kept as numerator and
- * denominator, so that no least common multiple of the group sizes is ever formed.  Source:
+ * Computes which rank holds which elements, as exact integers. Leaves transports, files and the
+ * meaning of elements to its callers. The cuts are fractions i/m_k kept as numerator and
+ * denominator, so that no least common multiple of the group sizes is ever formed. Source:
  * paro-method(7), PLACEMENT (nested placement and its ragged generalisation).
  */
 #include "layout/layout.h"
@@ -117,10 +117,10 @@ struct range layout_chunk(const struct layout *l, int64_t elems, int even, int s
 
 int layout_ranges_max(const struct layout *l)
 {
-    return 2 * l->segments; /* of what trains, and of what does not */
+    return 2 * l->segments; /* trained part, frozen part */
 }
 
-/* Appends [lo, hi), merging with what ends where it begins. */
+/* Appends [lo, hi), merged with the last range if that ends at lo. */
 static int layout_append(struct range *out, int n, int64_t lo, int64_t hi)
 {
     if (lo == hi)
@@ -150,7 +150,7 @@ int layout_ranges(const struct layout *l, enum letter letter, int rank, int64_t 
     return n;
 }
 
-/* An I shard depends on the size of the group and the place in it, and on nothing else. */
+/* An I shard depends only on the group's size and the rank's position in it. */
 int layout_first(const struct layout *l, enum letter letter, int rank)
 {
     const struct groups *g = &l->groups;
@@ -182,7 +182,7 @@ int layout_unit_ranges(const struct layout *l, enum letter letter, int rank, int
     int n = layout_ranges(l, letter, rank, trained, out), kept = n;
     int more = layout_ranges(l, letter, rank, elems - trained, out + n);
 
-    /* append() writes at or before what it reads. */
+    /* layout_append writes at or before the range that it is given. */
     for (int i = n; i < n + more; i++)
         kept = layout_append(out, kept, out[i].lo + trained, out[i].hi + trained);
     return kept;
