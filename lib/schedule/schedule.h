@@ -11,20 +11,22 @@
 
 /*
  * A collective as rows of plain numbers: who sends which chunk to whom, in which lane, at which
- * step of one logical clock, and whether the receiver copies or adds.  No pointer, no
- * transport, no byte.  A row names both ends: a send without its receive cannot be written
- * down.
+ * step of one logical clock, and whether the receiver copies or adds.  A schedule has no
+ * pointers, transport or byte counts.  A row names sender and receiver, so a send without its
+ * receive cannot be expressed.
  *
- * The rule of execution (paro-method(7), HO-RING): a row waits for the earlier rows that wrote
- * what it reads or writes, or read what it writes.  A row of a step never touches what another
- * row of that step writes.  Reductions into one chunk happen in row order.
+ * Execution (paro-method(7), HO-RING): a row waits only for earlier rows that wrote a chunk
+ * that it reads or writes, or that read the chunk it writes.  Within a step no row touches a
+ * chunk that another row of that step writes.  Additions into one chunk happen in row order.
+ * Lanes are independent streams: one per segment between groups, one inside groups, one for all
+ * other rows.
  */
 enum schedule_op { SCHEDULE_COPY, SCHEDULE_ADD };
 
 /*
- * src sends `chunk`; dst puts it in the place of its `into` (copy) or adds it onto that (add).
- * Nearly always into == chunk.  A local row, src == dst, moves between two chunks of one rank.
- * Rows of one lane, step, src and dst travel as one message.
+ * Rank src sends its `chunk`; rank dst copies it to its chunk `into`, or adds it onto that.
+ * Only scratch makes into differ from chunk.  A local row, src == dst, works between two chunks
+ * of one rank.  Rows with equal lane, step, src and dst are sent as one message.
  */
 struct schedule_row {
     int lane, step, src, dst, chunk, into;
@@ -32,10 +34,10 @@ struct schedule_row {
 };
 
 /*
- * The phases of a collective, in the words of the layouts: a reduce-scatter inside the groups,
- * one across them, a gather across, a gather inside.  All four are an all-reduce, the last two
- * an all-gather; the others are conversions between layouts (layout/layout.h).  A broadcast
- * stands alone: what the root has, all have.
+ * The phases of a collective, as bits: reduce-scatter inside the groups, reduce-scatter across
+ * them, all-gather across, all-gather inside.  They run in this order.  All four are an
+ * all-reduce, the last two an all-gather; other subsets are conversions between layouts
+ * (layout/layout.h).  A broadcast, from the root to all ranks, combines with no other phase.
  */
 enum {
     SCHEDULE_REDUCE_INSIDE = 1,
@@ -49,13 +51,14 @@ enum {
 };
 
 /*
- * The vector is cut into segments, each segment into one part per group, each part into
- * subchunks: chunk = (segment * groups + part) * subchunks + c.  In group k rank
- * holder[segment * groups + k] holds the segment (its I shard); over all, part k of it belongs
- * to that rank (its G shard).
+ * Input of schedule_gen.  The vector is cut into segments, each segment into one part per
+ * group, each part into subchunks: chunk = (segment * groups + part) * subchunks + c.  In group
+ * k rank holder[segment * groups + k] holds the segment (its I shard); part k of it is in that
+ * rank's G shard.
  *
- * Chunks from `chunks` on are scratch, empty at first: chunk (1 + p) * chunks + c is plane p's
- * room for chunk c, of the same length.  A generator that needs some says how many planes.
+ * Chunk numbers from `chunks` on are scratch, empty at first: chunk (1 + p) * chunks + c is the
+ * buffer of plane p for chunk c, of the same length.  The generator decides how many planes it
+ * needs.
  *
  * Above the groups there may be more levels (racks, pods): block[(l - 2) * groups + k] is the
  * block of group k at level l = 2 .. levels - 1, as in struct topo.
@@ -67,12 +70,12 @@ struct schedule_spec {
     int segments;
     const int *holder; /* [segments * groups], borrowed */
     int subchunks;
-    int levels;       /* of the fabric; 0 to 2: no blocks */
+    int levels;       /* levels of the fabric; 0 to 2: no blocks */
     const int *block; /* [levels-2][groups], borrowed */
-    int root;         /* of a broadcast */
+    int root;         /* root rank of a broadcast */
 };
 
-/* Rows in order of step, with ties in one order that is the same on every rank. */
+/* Rows are sorted by step; ties have the same order on every rank. */
 struct schedule {
     enum schedule_algo algo;
     unsigned phases;
@@ -81,59 +84,65 @@ struct schedule {
     int *holder; /* owned */
     int subchunks;
     int chunks, lanes, steps;
-    int planes;      /* of scratch chunks */
-    int root;        /* of a broadcast */
-    int gather_step; /* from here on sums are complete and only copied; steps: never */
-    int barriers,
-        barrier[4]; /* a row of step >= barrier waits for all the rank's rows before it */
+    int planes;      /* planes of scratch chunks */
+    int root;        /* root rank of a broadcast */
+    int gather_step; /* first step of the gather, which only copies complete sums; `steps`:
+                        none */
+    int barriers, barrier[4]; /* rows of step >= barrier[i] wait for all the rank's rows before
+                                 it */
     int64_t rows;
     struct schedule_row *row; /* owned */
 };
 
 /*
- * Generates.  rank >= 0: only the rows that name this rank at one end (their number grows with
- * the steps, not with the square of the ranks); rank < 0: all.  ERR_INPUT when the numbers do
- * not fit an int.
+ * Generates a schedule, which the caller releases.  rank >= 0: only the rows with this rank as
+ * src or dst (their number grows with the steps, not with the square of the ranks); rank < 0:
+ * all rows.  The spec is read, not kept.  ERR_INPUT if chunks or steps exceed an int.
  */
 int schedule_gen(const struct schedule_spec *spec, int rank, struct schedule *out,
                  struct err *err);
-/* Returns what schedule_gen would return, without making the rows, which may be many. */
+/* Returns the result of schedule_gen without making the rows, which may be many. */
 int schedule_check(const struct schedule_spec *spec, struct err *err);
 void schedule_release(struct schedule *s);
 
 /*
- * Proves all rows (rank < 0) right: simulates sets of contributions, and shares no code with
- * the generators.  ERR_MISMATCH names the first wrong row or place; ERR_INPUT when one chunk's
- * sets would take over 2 GiB.  Else memory and time follow the rows, not ranks x planes.
+ * Proves a schedule with all rows (generated with rank < 0, or read) correct: simulates the set
+ * of contributions that each chunk of each rank holds.  Shares no code with the generators.
+ * ERR_MISMATCH names the first wrong row, or the rank and chunk that end wrong. ERR_INPUT if
+ * the sets of one chunk would take over 2 GiB.  Memory and time grow with the rows, not with
+ * ranks x planes.
  */
 int schedule_verify(const struct schedule *s, struct err *err);
 
-/* Elements moved when chunk c has elems[c]: through each group's port, and inside groups. */
+/* Elements sent if chunk c has elems[c], [chunks]: between groups (slow) and inside (fast). */
 struct schedule_traffic {
-    int64_t slow_out_max, slow_in_max; /* of the busiest group's port */
-    int64_t slow_sum, fast_sum;        /* over all rows */
-    int64_t fast_rank_max;             /* sent inside its group, by the rank that sends most */
+    int64_t slow_out_max, slow_in_max; /* at the busiest group's port */
+    int64_t slow_sum, fast_sum;        /* sums over all rows */
+    int64_t fast_rank_max;             /* inside its group, by the rank that sends most */
 };
 void schedule_traffic(const struct schedule *s, const int64_t *elems,
                       struct schedule_traffic *out);
 
-/* Text, paro-schedule(5).  4k ranks' rows fit; a file is not read without bound. */
+/* Text format, paro-schedule(5).  Larger files are rejected; all rows of 4k ranks fit. */
 enum { SCHEDULE_TEXT_MAX = 1 << 30 };
 void schedule_print(const struct schedule *s, FILE *out);
 void schedule_print_json(const struct schedule *s, FILE *out);
 int schedule_read(struct schedule *s, const char *path, struct err *err); /* "-" is stdin */
-/* From memory: text[bytes] is 0, the text is cut up in place, name stands before errors. */
+/* Parses text[bytes], where text[bytes] is 0; overwrites the text.  Errors begin with
+   `name`. */
 int schedule_parse(struct schedule *s, char *text, int64_t bytes, const char *name,
                    struct err *err);
 
 /* Name of phase 1 << i: "reduce-inside", "reduce-across", ... "broadcast". */
 enum { SCHEDULE_PHASES = 5 };
 extern const char *const schedule_phase_names[SCHEDULE_PHASES];
-const char *schedule_phases_name(unsigned phases); /* "all-gather", ...; NULL when partial */
-int schedule_phases_parse(const char *text, unsigned *out, struct err *err); /* allgather too */
+const char *schedule_phases_name(unsigned phases); /* "all-gather", ...; NULL: no collective has
+                                                      these phases */
+/* also "allgather", ... */
+int schedule_phases_parse(const char *text, unsigned *out, struct err *err);
 const char *schedule_algo_name(enum schedule_algo algo); /* "ring", "two-level", ... */
 const char *schedule_algo_text(enum schedule_algo algo); /* its description, one line */
-int schedule_algo_flat(enum schedule_algo algo);         /* uses ranks only, no groups */
+int schedule_algo_flat(enum schedule_algo algo);         /* 1: ignores groups */
 int schedule_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
 
 #endif

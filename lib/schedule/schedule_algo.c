@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists the words for operations and algorithms, and parses them. */
+/* Lists the names of operations and algorithms, and parses them. */
 #include <string.h>
 
 #include "schedule/schedule_gen.h"
@@ -22,10 +22,10 @@ static const struct {
 
 static const struct {
     const char *name, *text;
-    int flat; /* uses ranks alone */
+    int flat; /* 1: ignores groups */
     const struct schedule_generator *generator;
 } algos[] = {
-    SCHEDULE_ALGO_LIST(ROW) /* and the choice among them: */
+    SCHEDULE_ALGO_LIST(ROW) /* and "auto", which chooses among them: */
         [SCHEDULE_AUTO] = {"auto", "the fastest on the fabric at hand", 0, NULL},
 };
 
@@ -37,7 +37,7 @@ const char *schedule_phases_name(unsigned phases)
     return NULL;
 }
 
-/* MPI and NCCL write allgather, PyTorch all_gather. */
+/* Compares ignoring dashes: MPI and NCCL write allgather, PyTorch all_gather. */
 static int is_spelling(const char *text, const char *name)
 {
     for (; *name; name++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Assembles a schedule from its phases: the code shared by all generators, the order of rows,
- * one rank's part of them.  The shapes themselves are in gen_*.c.  A reduce-scatter is the time
- * reversal of the all-gather: same rows, ends swapped, copy -> add.
+ * Assembles a schedule from its phases: code shared by all generators, the order of rows, the
+ * selection of one rank's rows.  The algorithms themselves are in schedule_gen_*.c.  A
+ * reduce-scatter is the time reversal of the all-gather: same rows, src and dst swapped, copy
+ * -> add.
  */
 #include "schedule/schedule_gen.h"
 
@@ -48,7 +49,8 @@ void schedule_gen_emit(struct schedule_gen *g, int lane, int64_t step, int src, 
                                .op = SCHEDULE_COPY};
 
     if (g->reverse) {
-        /* The last sub-chunk gathered is the first reduced: both streams run 0, 1, 2, ... */
+        /* The reversal would reduce the last sub-chunk first; renumbered, both streams run 0,
+           1, ... */
         int c = chunk % g->out->subchunks;
         row.chunk = row.into = chunk + g->out->subchunks - 1 - 2 * c;
         row.step = (int)(g->span - 1 - step);
@@ -103,7 +105,7 @@ static void compose(struct schedule_gen *g, int dry)
         gen_halves(g, by);
 }
 
-/* All but the rows. */
+/* Fills in everything but the rows. */
 static int gen_begin(const struct schedule_spec *spec, struct schedule_gen *gen,
                      struct err *err)
 {
@@ -125,7 +127,8 @@ static int gen_begin(const struct schedule_spec *spec, struct schedule_gen *gen,
                        "%d sub-chunks of %d segments in %d groups do not fit a schedule",
                        spec->subchunks, spec->segments, g);
     s->chunks = (int)chunks;
-    s->lanes = s->segments + 2; /* a rail per segment, inside the groups, all other ways */
+    s->lanes = s->segments + 2; /* one rail per segment, one lane inside the groups, one for
+                                   other rows */
     s->steps = (int)gen->next;
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds which groups stand together at which level of a fabric, in the order of
- * groups_by_block.  Blocks of a level that lie in two blocks of the next are two.
+ * Sorts the groups so that each block of each level is contiguous, in the order of
+ * groups_by_block. A block that lies in two blocks of the next level counts as two.
  *
  *   groups 0 1 2 3 4 5, blocks 0 0 1 1 1 0 at level 2
  *     order           0 1 5 2 3 4
@@ -13,7 +13,8 @@
 
 #include "base/mem.h"
 
-/* Units of level l, where those of level l + 1 are known: one ends where its upper one does. */
+/* Cuts level l into units, given those of level l + 1: a unit also ends where the upper one
+   does. */
 static void cut_level(struct schedule_blocks *b, const struct schedule_spec *spec, int l)
 {
     int count = spec->groups->count, units = 0, inside = 0;
@@ -55,7 +56,7 @@ void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec 
     }
     for (int i = 0; i < count; i++)
         b->at[b->order[i]] = i;
-    b->start[(rails + 1) * (count + 1) + 1] = count; /* of the one unit of all groups */
+    b->start[(rails + 1) * (count + 1) + 1] = count; /* end of the one unit of all groups */
     for (int l = rails; l >= 1; l--)
         cut_level(b, spec, l);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Applies the kernels (schedule_gen_kernel.c) to the phases, for the algorithms of few rounds.
- * The participants are
+ * Applies the kernels (schedule_gen_kernel.c) to the phases, for the latency-optimal
+ * algorithms. The participants are
  *   all ranks            an item: the chunks that a rank owns          (the flat forms)
  *   the holders          an item: a part of their segment              (across alone)
  *   one leader a group   an item: a group's part of all segments       (across and inside)
- * Inside a group the holders, or the leader, hand all they have to each other member directly;
- * the leader was handed the parts that its members own before.  Leaders cost two messages more
- * where it is fast, and save all but one of m where it is slow.
+ * Inside a group the holders, or the leader, then send every other member all chunks directly.
+ * The leader first collects the parts that its members own.  Leaders cost two more messages on
+ * the fast tier, and save all but one of m on the slow tier.
  *
  * Where a sum over the groups is gathered again at once, recursive doubling exchanges whole
  * vectors and the tree sends them up and down: n items in log2 n messages.  The others reduce
- * and scatter, then gather.  A broadcast by recursive doubling or bruck scatters first, along
- * a tree, and then gathers what each has not got yet.
+ * and scatter, then gather.  A broadcast by recursive doubling or bruck scatters first, along a
+ * tree, and then gathers the items that each participant lacks.
  */
 #include "schedule/schedule_gen.h"
 
@@ -22,9 +22,9 @@ enum who { RANKS, HOLDERS, LEADERS };
 
 struct few {
     struct schedule_gen *g;
-    const struct schedule_generator *kernel; /* of the algorithm */
+    const struct schedule_generator *kernel; /* the algorithm's */
     int flat;
-    int cast; /* the root, its group come first, and it leads */
+    int cast; /* broadcast: the root and its group come first, the root leads */
 };
 
 static int leader(const struct few *f, int k)
@@ -71,7 +71,7 @@ static struct schedule_team team_of_ranks(const struct few *f)
         t.rank[i] = chain ? chain[i] : s->groups.rank[i];
         number[t.rank[i]] = i;
     }
-    /* holder[e * count + k] owns place e * count + k: the places sorted by their owner. */
+    /* Rank holder[e * count + k] owns place e * count + k: sort the places by owner. */
     for (int p = 0; p < places; p++)
         t.first[number[s->holder[p]] + 1]++;
     for (int i = 0; i < n; i++)
@@ -116,7 +116,7 @@ static struct schedule_team team_of_leaders(const struct few *f)
     return t;
 }
 
-/* A stage: the kernel's rounds, scattered: after a scatter. */
+/* Adds the stage of a kernel's rounds.  scattered: a scatter ran before. */
 static void over(const struct few *f, enum who who, const struct schedule_generator *kernel,
                  int scattered)
 {
@@ -142,8 +142,8 @@ static void over(const struct few *f, enum who who, const struct schedule_genera
 }
 
 /*
- * Inside group k: all parts of segment e from the one who has them, hop u a round; without
- * those that a member owns itself, where it does not get them back.
+ * Sends all parts of segment e from src, which has them, to the other members of group k, one
+ * in each round u.  back = 0: a member's own part is not sent back to it.
  */
 static void gen_few_hand_out(struct schedule_gen *g, int k, int e, int src, int back)
 {
@@ -162,7 +162,7 @@ static void gen_few_hand_out(struct schedule_gen *g, int k, int e, int src, int 
     }
 }
 
-/* A stage: inside the groups, from the holders or the leaders. */
+/* Adds the stage inside the groups, from the holders or the leaders. */
 static void gen_few_inside(const struct few *f, enum who who, int back)
 {
     struct schedule_gen *g = f->g;
@@ -179,7 +179,7 @@ static void gen_few_inside(const struct few *f, enum who who, int back)
                              back);
 }
 
-/* A stage: what the members own, to their leader. */
+/* Adds the stage in which members send the parts that they own to their leader. */
 static void gen_few_collect(const struct few *f)
 {
     struct schedule_gen *g = f->g;
@@ -195,7 +195,7 @@ static void gen_few_collect(const struct few *f)
                                   place * C + c);
 }
 
-/* The sum of all participants' whole vectors, for all of them. */
+/* Sums whole vectors over all participants, for all of them. */
 static void sum_up(const struct few *f, enum who who)
 {
     struct schedule_gen *g = f->g;
@@ -216,7 +216,7 @@ static void sum_up(const struct few *f, enum who who)
     over(f, who, ends, 0);
 }
 
-/* One half: the reversal runs the stages the other way round. */
+/* Adds one half of a collective; a reversal runs the stages in reverse order. */
 static void gen_few_half(const struct few *f, int across, int within)
 {
     int leaders = across && within && !f->flat;

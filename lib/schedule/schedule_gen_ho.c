@@ -4,8 +4,8 @@
  * 2310.06003): all-gather.  One inter-group ring, a rail, per segment over the rank that holds
  * it in each group; inside a group the holder of a segment hands each part to the other
  * members, while the next part is in flight on the rail.  In a group of several cells
- * (base/groups.h) a part goes round the cells, so that each cell's port passes it once, and
- * each cell's carrier hands it to the others there.
+ * (base/groups.h) a part passes from cell to cell in a ring, so that it crosses each cell's
+ * port once, and each cell's carrier hands it to the cell's other ranks.
  *
  *   2 groups of 2; rank (k,j) is member j of group k and holds segment ej; part a is that of
  *   group 0, b that of group 1; one sub-chunk, H = 2:
@@ -23,26 +23,26 @@
  *
  * With further levels a rail is a ring over the blocks of the highest level, and in each block
  * a rail over the blocks of the next, down to the groups: a part crosses each tier once per
- * block.  It enters a block of s_b groups that is not its own at the carrier, the group whose
- * place among the s_b is that of its sender's among the s_a of the block it comes from, in
- * proportion: floor(i s_b / s_a).
+ * block.  A part enters a foreign block of s_b groups at the carrier, the group at place
+ * floor(i s_b / s_a), where i is its sender's place among the s_a groups of the block it comes
+ * from.
  *
  *   4 groups in blocks {0 1} {2 3}, the part of group 1:
  *     t2 = 0   1 -> 3   (offset 0)        1 -> 0   t1 = 0   (offset 1)
  *     t2 = 1                              3 -> 2   t1 = 0   (offset 1)
  *
  * T counts the hops made so far at each level as digits, the highest level first; the radix of
- * a level is the most blocks that one of its rings joins.  Each group is reached at a T of its
- * own.  A row is at step (T C + c) H + offset: offset 0 for the highest rail, 1 for the next,
- * ..., R + u for hop u inside, with R rails.  H = R + max(1, most members - 1) has room for all
- * of them; no two rows of one chunk share a step, in the time reversal neither.
+ * a level is the most blocks that one of its rings joins.  No two groups are reached at the
+ * same T. A row is at step (T C + c) H + offset: offset 0 for the highest rail, 1 for the next,
+ * ..., R + u for hop u inside, with R rails.  H = R + max(1, most members - 1) has an offset
+ * for each; no two rows of one chunk share a step, nor in the time reversal.
  *
- * A reduction is the time reversal of a gather whose rails run backward, so that its own run
- * forward too.  In an all-reduce each port then receives from one other port alone.  With
- * rails both ways it would from two, whose flows overload it by turns: TCP slows them down, and
- * 0.90 of the bound is left in place of 0.99 (4x2, [4,4,3]).
+ * A reduction is the time reversal of a gather whose rails run backward, so that the
+ * reduction's rails run forward.  In an all-reduce each port then receives from one other port
+ * alone.  With rails both ways it would receive from two, whose flows overload it alternately:
+ * TCP slows down, and 0.90 of the bound is reached instead of 0.99 (4x2, [4,4,3]).
  *
- * A broadcast starts at one group, whose port would pass a vector at each level: it takes a
+ * A broadcast starts at one group, whose port would pass a vector at each level: it uses a
  * chain instead, along which every port of every tier passes one, each way.  The root hands
  * each segment to its holder first.  Chunk q of a segment makes hop t at step (1 + t + q) H,
  * and hop u inside the t-th group at (1 + t + q) H + 1 + u.
@@ -54,14 +54,14 @@
 struct ho {
     struct schedule_gen *g;
     struct schedule_blocks b;
-    int64_t turns; /* product of the radices */
+    int64_t turns; /* product of the radices: values of T */
     int inner;     /* offset of hop 0 inside */
     int hops;      /* H */
     int across, inside, cast;
 };
 
-/* The chunks that move at once: a part's chunks of segment e, or all chunks of it from the
-   root. */
+/* The chunks sent in one pass: a part's chunks of segment e, or, from the root, all its
+   chunks. */
 struct ho_load {
     int segment, chunk, chunks;
 };
@@ -93,9 +93,9 @@ static void gen_ho_move(const struct ho *h, int lane, int64_t turn, int offset, 
 
 /* One ring, as seen from a place in one of its units. */
 struct ring {
-    const int *start; /* of its units, from the first on */
+    const int *start; /* of the ring's units, from the first on */
     int units;
-    int from, entry; /* the unit where the part comes from, its place in there */
+    int from, entry; /* the unit that the part comes from, and its place there */
 };
 
 static int carrier(const struct ring *r, int unit)
@@ -122,8 +122,8 @@ static struct ring gen_ho_ring_of(const struct ho *h, int l, int place, int entr
 }
 
 /*
- * Inside group k, at this turn: from the holder round the cells, from carrier to carrier, and
- * in each cell from its carrier to the other ranks.
+ * Sends a load inside group k at this T: from the holder round the cells, carrier to carrier,
+ * and in each cell from its carrier to the other ranks.
  */
 static void gen_ho_hand_out(const struct ho *h, int k, int64_t turn, struct ho_load load)
 {
@@ -149,15 +149,15 @@ static void gen_ho_hand_out(const struct ho *h, int k, int64_t turn, struct ho_l
 }
 
 /*
- * The rows that group k has of a load that begins in group x: what its holder sends on, what it
- * receives (when only its rows are wanted: else its sender emits them), what it hands out.
+ * Adds the rows of group k for a load that begins in group x: its holder's sends, its receives
+ * (only if rows of one rank are emitted: otherwise its sender emits them), and the hops inside.
  */
 static void group_rows(const struct ho *h, int k, int x, struct ho_load load)
 {
     const struct schedule *s = h->g->out;
     const int *holder = s->holder + (int64_t)load.segment * s->groups.count;
     int place = h->b.at[k], entry = h->b.at[x];
-    int64_t turn = 0, below = h->turns; /* turns of one hop at this level */
+    int64_t turn = 0, below = h->turns; /* T units per hop at this level */
 
     for (int l = h->b.rails; l >= 1; l--) {
         struct ring r = gen_ho_ring_of(h, l, place, entry);
@@ -199,7 +199,7 @@ void schedule_gen_ho(struct schedule_gen *g, int across, int inside)
     schedule_blocks_release(&h.b);
 }
 
-/* Segment e from the root along the chain of groups. */
+/* Sends segment e from the root along the chain of groups. */
 static void cast_segment(const struct ho *h, const int *chain, int e)
 {
     struct schedule_gen *g = h->g;
@@ -246,7 +246,7 @@ const struct schedule_generator schedule_generator_ho_ring = {.half = schedule_g
 
 static void two_level_half(struct schedule_gen *g, int across, int inside)
 {
-    int across_first = !g->reverse; /* a gather goes across first, a reduction inside first */
+    int across_first = !g->reverse; /* gather: across first; reduction: inside first */
 
     if (!across || !inside) {
         schedule_gen_ho(g, across, inside);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Brings the items of each participant to all others in few rounds.  Leaves the meaning of
- * items and participants to schedule_gen_few.c.  Round r of sub-chunk c is at step r C + c, all
- * chunks of an item at once: what goes from one to another in a round is one message for each
- * sub-chunk.
+ * items and participants to schedule_gen_few.c.  Round r of sub-chunk c is at step r C + c, for
+ * all chunks of an item at once: per round and pair of participants there is one message for
+ * each sub-chunk.
  *
- * Bruck (Bruck et al. 1997), n = 5: round r brings 2^r items, the last what is still missing.
+ * Bruck (Bruck et al. 1997), n = 5: round r brings 2^r items, the last round the missing ones.
  *     round 0   i receives item i+1             from i+1
  *     round 1   i receives items i+2 i+3        from i+2
  *     round 2   i receives item i+4             from i+4
  *
- * Recursive doubling, n = 6: the core are four, 1 and 3 stand behind 0 and 2.
+ * Recursive doubling, n = 6: four form the core, 1 and 3 are folded onto 0 and 2.
  *     round 0   1 -> 0    3 -> 2                their items
  *     round 1   0 <-> 2   4 <-> 5               all that each has
  *     round 2   0 <-> 4   2 <-> 5
  *     round 3   0 -> 1    2 -> 3                all but their own
  *
- * Tree, n = 5: up to 0 with all that was gathered, and down with all that the child has not.
+ * Tree, n = 5: up to 0 with all items gathered, and down with the items that the child lacks.
  *     rounds 0 1 2   1 -> 0  3 -> 2    2 -> 0    4 -> 0
  *     rounds 3 4 5   0 -> 4    0 -> 2    0 -> 1  2 -> 3
  *
- * Each participant receives an item once, and sends it at most once a round: so that the time
- * reversal adds every contribution once, and never two into one place in a step.
+ * Each participant receives an item once, and sends it at most once a round.  Thus the time
+ * reversal adds every contribution once, and never adds two into one chunk in a step.
  */
 #include "schedule/schedule_gen.h"
 
@@ -46,14 +46,14 @@ static int is_power(int n)
     return n == 1 << log2_down(n);
 }
 
-/* Whether the scatter from participant 0 (below) left the item at i, whose subtree has i & -i.
- */
+/* Whether the scatter from participant 0 (below) left the item at i, whose subtree has i &
+   -i. */
 static int was_scattered(const struct schedule_team *t, int i, int item)
 {
     return t->scatter && (i == 0 || (item >= i && item - i < (i & -i)));
 }
 
-/* In this round participant src sends dst `count` items from `item` on, counted around. */
+/* Emits: participant src sends dst `count` items from `item` on, modulo n, in this round. */
 static void team_send(struct schedule_team *t, int round, int src, int dst, int item, int count)
 {
     struct schedule_gen *g = t->gen;
@@ -82,7 +82,7 @@ static void direct(struct schedule_team *t)
     int n = t->count;
 
     for (int i = 0; i < n; i++) {
-        /* Among the others' rounds only the one that reaches `me` is wanted. */
+        /* For a single rank `me`, of the others' rounds only those that reach it are wanted. */
         int only = t->me >= 0 && i != t->me;
         int u = only ? (t->me - i - 1 + n) % n : 0, end = only ? u + 1 : n - 1;
         for (; u < end; u++)
@@ -109,7 +109,7 @@ const struct schedule_generator schedule_generator_bruck = {.rounds = gen_kernel
 
 /* ---- recursive doubling ---- */
 
-/* The participant that is number x of the core: the first ones have another behind them. */
+/* Returns member x of the core: the first ones have another participant folded onto them. */
 static int core(int n, int x)
 {
     int extra = n - (1 << log2_down(n));
@@ -145,8 +145,8 @@ static int fold_rounds(int n)
     return !is_power(n);
 }
 
-/* As a gather, from the core to the others: its reversal adds what the others have to the core.
- */
+/* As a gather, from the core to the others: the reversal adds the others' items onto the
+   core. */
 static void fold(struct schedule_team *t)
 {
     for (int x = 0; x < t->count - (1 << log2_down(t->count)); x++)
@@ -161,8 +161,8 @@ static int exchange_rounds(int n)
 }
 
 /*
- * Each partner's chunk is both sent and added into, so that what arrives lands in scratch and
- * is added to the chunk a round (C steps) later.
+ * Each partner's chunk is both sent and added into, so arriving data lands in scratch and is
+ * added to the chunk a round (C steps) later.
  */
 static void exchange_pair(struct schedule_team *t, int r, int src, int dst)
 {
@@ -206,7 +206,8 @@ const struct schedule_generator schedule_generator_exchange = {.rounds = exchang
 
 /* ---- trees ---- */
 
-/* Participants in the subtree of `child`, whose parent is `far` before it, with it. */
+/* Returns the number of participants in the subtree of `child`, itself included, whose parent
+   is `far` before it. */
 static int below(int n, int child, int far)
 {
     return child + far < n ? far : n - child;
@@ -231,7 +232,7 @@ static void tree(struct schedule_team *t)
 
 const struct schedule_generator schedule_generator_tree = {.rounds = tree_rounds, .run = tree};
 
-/* From 0 down: to each child all items, or only those of its own branch. */
+/* Sends from 0 down: to each child all items, or only those of its own subtree. */
 static void down(struct schedule_team *t, int all)
 {
     int n = t->count, bits = gen_kernel_log2_up(n);

@@ -6,18 +6,17 @@
  *   n = 4, one chunk a rank; each cell is "whose chunk i sends to i+1":
  *     t       i=0  i=1  i=2  i=3
  *     0        0    1    2    3
- *     1        3    0    1    2     (what arrived one step earlier)
+ *     1        3    0    1    2     (received one step earlier)
  *     2        2    3    0    1
  *
- * A rank may own several chunks: its segments in its part, times the sub-chunks.  They follow
- * each other within a step of the ring, at most `most` of them, so that t takes `most` logical
- * steps.
+ * A rank may own several chunks: its part of each of its segments, times the sub-chunks.  They
+ * are sent one after the other within a ring step, which so has `most` logical steps, the most
+ * chunks that a rank owns.
  *
- * A reduction is the time reversal of a ring that runs backward, so that it runs forward too:
- * see schedule_gen_ho.c.
+ * A reduction is the time reversal of a ring that runs backward, so that the reduction runs
+ * forward: see schedule_gen_ho.c.
  *
- * A broadcast goes along the chain that the ring is without one link: chunk q makes hop t at
- * step t + q.
+ * A broadcast runs along the ring without one link, a chain: chunk q makes hop t at step t + q.
  */
 #include "schedule/schedule_gen.h"
 
@@ -34,7 +33,7 @@ static int most_segments(const struct schedule *s)
     return most;
 }
 
-/* The chunks of `owner`, sent from src to dst at ring step t. */
+/* Sends the chunks of `owner` from src to dst at ring step t. */
 static void block(struct schedule_gen *g, int t, int most, int owner, int src, int dst)
 {
     const struct schedule *s = g->out;
@@ -83,7 +82,7 @@ static void gen_ring_cast(struct schedule_gen *g)
     mem_free(chain);
 }
 
-/* A ring over all ranks does not exist for a part of the phases. */
+/* A ring over all ranks serves only all phases of a reduction or gather together. */
 static void gen_ring_half(struct schedule_gen *g, int across, int inside)
 {
     if (across && inside)

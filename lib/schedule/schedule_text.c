@@ -7,14 +7,14 @@
  *   phases gather-across gather-inside
  *   group 0 1                 the ranks of group 0, in member order
  *   group 2 3
- *   segment 0 2               who holds segment 0: one rank of each group
+ *   segment 0 2               holders of segment 0: one rank of each group
  *   segment 1 3
  *   subchunks 1
  *   planes 1                  (only with scratch chunks)
  *   root 0                    (broadcast only)
  *   barrier 8                 (two-level only)
  *   rows 12
- *   0 0 0 2 0 copy            lane step src dst chunk op; a chunk that goes into another: 0>4
+ *   0 0 0 2 0 copy            lane step src dst chunk op; into another chunk: 0>4
  *   end
  */
 #include "schedule/schedule.h"
@@ -29,9 +29,9 @@
 
 enum {
     SUBCHUNKS_MAX = 1 << 20,
-    CHUNKS_FREE = 1 << 20,           /* chunks without a row; others need a line of text each */
-    PLANES_MAX = 1 << 10,            /* scratch: a few for each doubling of the ranks */
-    WORDS_MAX = 1 + GROUPS_RANKS_MAX /* a line: its key, and at most every rank */
+    CHUNKS_FREE = 1 << 20,           /* chunks without rows; others need a line of text each */
+    PLANES_MAX = 1 << 10,            /* of scratch: a few for each doubling of the ranks */
+    WORDS_MAX = 1 + GROUPS_RANKS_MAX /* words in a line: the key and at most every rank */
 };
 
 void schedule_print(const struct schedule *s, FILE *out)
@@ -108,13 +108,13 @@ void schedule_print_json(const struct schedule *s, FILE *out)
     jout_close(&j, '}');
 }
 
-/* The reader: one line at a time, words split in place. */
+/* A reader of one line at a time, whose words are split in place. */
 struct reader {
     const char *name; /* borrowed */
-    char *next;       /* into the caller's text */
+    char *next;       /* points into the caller's text */
     int64_t bytes;
     int line;
-    char **word; /* [words] into text; owned */
+    char **word; /* [words] point into the text; array owned */
     size_t space;
     int words;
     struct err *err;
@@ -167,7 +167,7 @@ static int text_number(struct reader *r, int at, int64_t lo, int64_t hi, int *ou
     return 0;
 }
 
-/* The line's key and one number. */
+/* Reads a line of a key and one number. */
 static int only_number(struct reader *r, int64_t lo, int64_t hi, int *out)
 {
     if (r->words > 2)
@@ -221,7 +221,7 @@ static int schedule_text_read_groups(struct reader *r, struct schedule *s)
     return rc;
 }
 
-/* The line after the groups is in the reader already. */
+/* Reads segments; the reader already has the line after the groups. */
 static int read_segments(struct reader *r, struct schedule *s)
 {
     int count = s->groups.count;
@@ -249,7 +249,7 @@ static int read_segments(struct reader *r, struct schedule *s)
     return 0;
 }
 
-/* "5", or "5>13". */
+/* Reads "5", or "5>13". */
 static int read_chunks(struct reader *r, const struct schedule *s, struct schedule_row *row)
 {
     int slots = s->chunks * (1 + s->planes);

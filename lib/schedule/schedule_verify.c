@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves that rows achieve what a collective must achieve.  Every rank's copy of a chunk, and
- * of each of its scratch chunks, is the SET of ranks whose contribution it holds; a copy
- * replaces the set, an add unites two disjoint sets.  The proof is independent of rings, rails
- * and how the rows were made.
+ * Proves that rows have the effect that a collective must have.  Every rank's copy of a chunk,
+ * and of each of its scratch chunks, is represented by the SET of ranks whose contribution it
+ * holds; a copy replaces the set, an add unites two disjoint sets.  The proof is independent of
+ * rings, rails and how the rows were made.
  *
- * Rejected: a send of what is not there, an add of a contribution that is there already or onto
- * an empty place, two rows of one step on one place where one writes (the rule of execution has
- * no order for them), a rank that ends without its part, rows out of step order.  A row waits
- * only for rows of earlier steps, so that no cycle of waits is possible.
+ * Rejected: sending an empty chunk; adding a contribution that is already there, or adding onto
+ * an empty chunk; two rows of one step on one chunk of a rank where one writes (the rule of
+ * execution has no order for them); a rank that ends without its part; rows out of step order.
+ * A row waits only for rows of earlier steps, so that no cycle of waits is possible.
  */
 #include "schedule/schedule.h"
 
@@ -20,29 +20,30 @@
 #include "base/mem.h"
 
 /*
- * Sets of the places that one chunk's rows name: what 2^17 ranks that all take part need, more
- * than a text of readable size moves otherwise.
+ * Bound on the sets of the places that one chunk's rows name.  2^17 ranks that all take part
+ * need that much; no text of readable size needs more otherwise.
  */
 #define SETS_BYTES_MAX ((int64_t)1 << 31)
 
 struct proof {
     const struct schedule *s;
-    int words;      /* of one set */
+    int words;      /* 64-bit words per set */
     int64_t *order; /* row numbers, chunk by chunk, in row order */
-    int64_t *first; /* [chunks+1] into order */
+    int64_t *first; /* [chunks+1] index into order */
     /*
-     * Places of the chunk under proof.  Only those that its rows name are kept, however many
-     * ranks and planes there are: plane * ranks + rank, rising; plane 0 is the chunk itself.
+     * Places of the chunk under proof: plane * ranks + rank, ascending; plane 0 is the chunk
+     * itself.  Only places that its rows name are kept, however many ranks and planes there
+     * are.
      */
     int places;
     int *place;
-    int *read_step; /* [places] last step that read, wrote the chunk there; -1: none */
+    int *read_step; /* [places] last step that read (wrote) the chunk there; -1: none */
     int *write_step;
     uint64_t *set; /* [places][words] */
     int64_t set_words;
 };
 
-/* The contributions to a chunk that a rank holds or must hold: each is a part of the next
+/* The contributions to a chunk that a rank holds or must hold; each contains the previous
    one. */
 enum share { NOTHING, OWN, GROUP, ALL };
 
@@ -51,7 +52,7 @@ static uint64_t *verify_set_of(struct proof *p, int at)
     return p->set + (int64_t)at * p->words;
 }
 
-/* Where a chunk number lies on a rank: the plane decides, the chunk under proof is one. */
+/* Returns the place of a chunk number on a rank; only its plane matters. */
 static int verify_place_of(const struct proof *p, int rank, int chunk)
 {
     return chunk / p->s->chunks * p->s->groups.ranks + rank;
@@ -64,7 +65,7 @@ static int place_compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Its index among those of the chunk under proof. */
+/* Returns the place's index among those of the chunk under proof. */
 static int place_find(const struct proof *p, int rank, int chunk)
 {
     int place = verify_place_of(p, rank, chunk);
@@ -83,7 +84,7 @@ static int set_count(const uint64_t *set, int words)
     return n;
 }
 
-/* The share of a rank as a set, into one that is empty. */
+/* Writes a rank's share to an empty set. */
 static void set_share(const struct proof *p, uint64_t *set, enum share share, int rank)
 {
     const struct groups *g = &p->s->groups;
@@ -126,7 +127,7 @@ static int owns(const struct schedule *s, int chunk, int rank)
            chunk / s->subchunks % s->groups.count == s->groups.group_of[rank];
 }
 
-/* The share of the chunk that a rank holds before the first row. */
+/* Returns the share of the chunk that a rank holds before the first row. */
 static enum share initial(const struct schedule *s, int chunk, int rank)
 {
     if (s->phases & SCHEDULE_BROADCAST)
@@ -140,7 +141,7 @@ static enum share initial(const struct schedule *s, int chunk, int rank)
     return verify_holds(s, chunk, rank) ? ALL : NOTHING;
 }
 
-/* The share that a rank must hold at the end; NOTHING: it may hold anything. */
+/* Returns the share that a rank must hold at the end; NOTHING: it may hold anything. */
 static enum share due(const struct schedule *s, int chunk, int rank)
 {
     if (s->phases & (SCHEDULE_GATHER_INSIDE | SCHEDULE_BROADCAST))
@@ -152,7 +153,7 @@ static enum share due(const struct schedule *s, int chunk, int rank)
     return verify_holds(s, chunk, rank) ? GROUP : NOTHING;
 }
 
-/* The places that the chunk's rows name, as they are before the first row. */
+/* Lists the places that the chunk's rows name and sets their state before the first row. */
 static int verify_begin(struct proof *p, int chunk, struct err *err)
 {
     const struct schedule *s = p->s;
@@ -229,7 +230,8 @@ static int take_row(struct proof *p, int64_t at, struct err *err)
     return 0;
 }
 
-/* A rank's own copy of the chunk at the end; at is its place, or -1 where no row names it. */
+/* Checks a rank's own copy of the chunk at the end; at: its place's index, -1 if no row names
+   it. */
 static int verify_check_end(struct proof *p, int chunk, int rank, int at, struct err *err)
 {
     const struct groups *g = &p->s->groups;
@@ -289,7 +291,7 @@ static int verify_check_row(const struct schedule *s, int64_t at, struct err *er
     return 0;
 }
 
-/* Counting sort of the row numbers by chunk: order within a chunk stays. */
+/* Sorts the row numbers by chunk with a counting sort, which keeps the order within a chunk. */
 static void index_rows(struct proof *p)
 {
     const struct schedule *s = p->s;
@@ -324,7 +326,7 @@ int schedule_verify(const struct schedule *s, struct err *err)
     p.read_step = mem_new(2 * (size_t)most, sizeof(int));
     p.write_step = mem_new(2 * (size_t)most, sizeof(int));
     for (int c = 0; rc == 0 && c < s->chunks; c++) {
-        /* The sub-chunks of one part that no row names are all alike: one stands for them. */
+        /* Sub-chunks of one part that no row names are all alike: check one of them. */
         int is_idle = p.first[c] == p.first[c + 1], part = c / s->subchunks;
         if (!is_idle || part != idle)
             rc = prove_chunk(&p, c, err);
