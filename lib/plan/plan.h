@@ -11,7 +11,7 @@
 #include "topo/topo_boundary.h"
 
 /*
- * The groups a plan may have: the fabric as it is for groups that end at each of the boundaries
+ * Candidates for the groups of a plan: the fabric regrouped so that groups end at each boundary
  * to be searched (topo/topo_boundary.h).  A fabric of two levels has one.
  */
 enum { PLAN_BOUNDARY_AUTO = -1, PLAN_BOUNDARIES = TOPO_LEVELS_MAX - 1 };
@@ -25,8 +25,8 @@ struct plan_boundaries {
 };
 
 /*
- * The one that is asked for, or all that differ; the inmost where none is worth a look.
- * ERR_MISMATCH for one that the fabric has not.
+ * Lists the requested boundary, or all boundaries that differ (if none is worth searching, the
+ * inmost).  ERR_MISMATCH if the fabric lacks the requested one.
  */
 int plan_boundaries_init(struct plan_boundaries *b, const struct topo *whole, int asked,
                          struct err *err);
@@ -34,69 +34,70 @@ void plan_boundaries_release(struct plan_boundaries *b);
 
 /*
  * Bytes that a run writes when it saves (paro-checkpoint(5)): for each element the parameter,
- * in the type of the model's own files, and 12 bytes of optimizer state where it is trained.
- * Each block is written once, by the rank that has it when all hold one copy together, so that
- * this is the same under every strategy.  Headers and the manifest are not counted: some
- * hundred bytes for each unit of each rank.
+ * in the type of the model's own files, and 12 bytes of optimizer state if it is trained.  Each
+ * block is written once, by the rank whose G shard it is, so the number is the same under every
+ * strategy.  Headers and the manifest, some hundred bytes for each unit of each rank, are not
+ * counted.
  */
 struct plan_checkpoint {
-    double bytes, rank_bytes; /* of all ranks; of the rank that writes most */
-    double s;                 /* 0 where no rate of storage is known */
+    double bytes, rank_bytes; /* all ranks; the rank that writes most */
+    double s;                 /* seconds; 0: storage rate unknown */
 };
 
-/* The best of one boundary; strategies as in plan_search. */
+/* Best result of one boundary; strategies are indices as in plan_search. */
 struct plan_found {
     int best, closest;
     int micro_batch, accum, layered;
-    int64_t sequences;           /* of a step */
-    double step_s, tokens_per_s; /* of the best */
-    double gross_s;              /* step_s with what failures cost */
-    double total_bytes;          /* memory of the best, or of the closest */
+    int64_t sequences;           /* per step */
+    double step_s, tokens_per_s; /* the best strategy's */
+    double gross_s;              /* step_s including the cost of failures */
+    double total_bytes;          /* memory of the best strategy, or of the closest */
 };
 
 /*
- * The best feasible one: the least step time per sample, over goodput where failures are
- * priced; ties: less memory, fewer slow bytes, the order of the list.  Among equal ones under
- * several boundaries the inmost.
+ * A search for the best feasible strategy: the one with the least step time per sample, divided
+ * by goodput if failures are priced.  Ties: less memory, then fewer slow bytes, then the order
+ * of the list.  Between equal ones of several boundaries the inmost wins.
  */
 struct plan_search {
-    struct plan_case at; /* as given; `auto` ones, and the fabric of `groups`, as found */
-    /* Where groups may end, borrowed; NULL: at.topo's own, and no other. */
+    struct plan_case at; /* input; `auto` settings and the topo of `groups` become the ones
+                            found */
+    /* Candidate boundaries, borrowed; NULL: at.topo's groups only. */
     const struct plan_boundaries *groups;
-    int boundary;                             /* found: number in `groups` */
-    struct plan_found found[PLAN_BOUNDARIES]; /* of each of `groups`; of the one without */
-    int auto_batch;     /* search divisors of a rank's part of at.global_batch (the largest), or
-                       powers of two to PLAN_SEARCH_MAX */
-    int auto_accum;     /* with at.global_batch: it follows */
-    int auto_keep;      /* search 0, powers of two, and all */
-    int auto_recompute; /* search without and with it */
-    int auto_layered;   /* search powers of two, and all */
-    int auto_type;      /* search the types of products that the fabric has rates of */
-    int fixed;          /* 1: only `strategy` */
+    int boundary;                             /* result: index in `groups` */
+    struct plan_found found[PLAN_BOUNDARIES]; /* by index in `groups`; [0] if that is NULL */
+    int auto_batch;     /* search divisors of a rank's largest share of at.global_batch, or
+                           powers of two up to PLAN_SEARCH_MAX */
+    int auto_accum;     /* with at.global_batch: derive accum from it */
+    int auto_keep;      /* search 0, powers of two, and PLAN_KEEP_ALL */
+    int auto_recompute; /* search both values */
+    int auto_layered;   /* search powers of two and all */
+    int auto_type;      /* search the compute types that the fabric has rates for */
+    int fixed;          /* 1: search `strategy` only */
     struct plan_strategy strategy;
     struct plan_price list[PLAN_STRATEGIES];
-    int best;           /* index, or -1: nothing fits */
-    int closest;        /* where nothing fits: the one that needs least */
-    double storage_Bps; /* of what writes checkpoints, of each host; 0 where unknown */
-    int storage_all;    /* it is that of all hosts together */
+    int best;           /* index in list; -1: nothing fits */
+    int closest;        /* the strategy that needs least memory, for when nothing fits */
+    double storage_Bps; /* rate of writing checkpoints, per host; 0: unknown */
+    int storage_all;    /* 1: storage_Bps is the rate of all hosts together */
     struct plan_checkpoint checkpoint;
 };
 
 enum { PLAN_SEARCH_MAX = 64 };
 
-/* ERR_INPUT: auto_batch without activations; global_batch below the number of ranks; too many
-   bytes to be counted. */
+/* Runs the search.  ERR_INPUT: auto_batch for a model without activations; global_batch below
+   the number of ranks; byte counts of 2^62 or more. */
 int plan_search(struct plan_search *s, struct err *err);
-/* The part of storage_Bps that a host has. */
+/* Returns a host's part of storage_Bps. */
 double plan_search_storage(const struct plan_search *s);
-/* Whether strategy i of the list is searched: all are, or only `strategy`. */
+/* Returns whether strategy i of the list is searched: `strategy` only, if fixed. */
 int plan_search_allows(const struct plan_search *s, int i);
-/* Where the groups found end: a boundary, or -1 where the fabric has but one. */
+/* Returns the boundary found, or -1 if the fabric has only one. */
 int plan_search_level(const struct plan_search *s);
-/* The fabric with all its levels. */
+/* Returns the fabric with all its levels. */
 const struct topo *plan_search_whole(const struct plan_search *s);
-/* The list as a table for people (by time, feasible first) or as paro.plan.list/1; advice:
-   looked at where nothing fits (plan/plan_fit.h). */
+/* Prints the list as a table for people (by time, feasible first) or as paro.plan.list/1.
+   advice: used if nothing fits (plan/plan_fit.h). */
 void plan_search_print(const struct plan_search *s, FILE *out);
 struct plan_advice;
 void plan_search_print_json(const struct plan_search *s, const struct plan_advice *advice,
@@ -110,57 +111,59 @@ struct plan {
     struct plan_strategy strategy;
     enum schedule_algo algo; /* of global collectives: ring, two-level or ho-ring */
     struct groups groups;    /* owned */
-    int group_level;         /* where they end (topo_boundary.h); -1 where that is not told */
+    int group_level;         /* boundary where they end (topo_boundary.h); -1: unknown */
     char **host;             /* [groups.count], owned, "" where unknown */
     struct model model;      /* owned */
-    union {                  /* as they are priced; rates_of is of `price` */
+    union {                  /* as priced; rates_of belongs to `price` */
         struct plan_settings settings;
         struct {
             PLAN_SETTINGS
         };
     };
     struct plan_price price;           /* predicted */
-    char doubt[TOPO_SOURCE_BYTES];     /* the fabric's (topo.h) */
+    char doubt[TOPO_SOURCE_BYTES];     /* doubts about the fabric's figures (topo.h) */
     struct plan_checkpoint checkpoint; /* 0: unknown */
-    char *fabric; /* owned: the topology that it was priced on, as text; NULL: unknown */
+    char *fabric; /* owned: text of the topology it was priced on; NULL: unknown */
 };
 
-/* Fills p from the best of a search; *model is moved into the plan, and empty afterwards. */
+/* Fills p from the best of a search.  Moves *model into the plan and leaves it empty. */
 void plan_init(struct plan *p, const struct plan_search *s, struct model *model);
 int plan_read(struct plan *p, const char *path, struct err *err); /* "-" is stdin */
 int plan_parse(struct plan *p, const char *name, const char *text, int64_t bytes,
                struct err *err);
 void plan_print(const struct plan *p, FILE *out);
-void plan_print_json(const struct plan *p, FILE *out); /* paro.plan/1, the same keys */
+void plan_print_json(const struct plan *p, FILE *out); /* paro.plan/1, with the keys of the
+                                                          YAML */
 void plan_release(struct plan *p);
-/* The fabric that the plan was priced on; ERR_ABSENT where that is unknown. */
+/* Copies out the fabric that the plan was priced on; ERR_ABSENT if that is unknown. */
 int plan_fabric(const struct plan *p, struct topo *out, struct err *err);
 /*
- * A step under a strategy's letters: the conversion of each lane, the shape of its rows, but
- * for shape.trains, and of its memory, but for space.unit, .units and .tied.
+ * A step under a strategy: the conversion of each lane; the shape of its rows, without
+ * shape.trains; the sizes for its memory, without space.unit, .units and .tied.
  */
 struct plan_step {
     struct plan_lane {
         enum letter from, to;
-        unsigned phases;  /* of the letters, on groups of any shape */
-        unsigned trimmed; /* those that transfer anything on these groups */
-        int coded;        /* its traffic between groups is coded */
+        unsigned phases;  /* of from -> to, for groups of any shape */
+        unsigned trimmed; /* without phases that transfer nothing on these groups */
+        int coded;        /* 1: its traffic between groups is coded */
     } lane[STEP_COMPUTE];
     struct step_shape shape;
     struct step_space space;
 };
 struct plan_step plan_step_of(const struct model *m, const struct plan_settings *s,
                               struct plan_strategy letters, const struct layout *l);
-/* The plan's settings, to be priced on a fabric of its groups. */
+/* Makes a case of the plan's settings for a fabric with the plan's groups; borrows both. */
 void plan_case_of(const struct plan *p, const struct topo *topo, struct plan_case *out);
-/* ERR_INPUT where a rank may have more bytes than can be counted, of its states and of the
-   activations of so many sequences. */
+/* ERR_INPUT if a rank's states plus the activations of a micro-batch may take 2^62 bytes or
+   more. */
 int plan_check_bytes(const struct model *m, int64_t micro_batch, int seq, struct err *err);
-/* Bytes of a rank under each of n strategies, were it run on that device: all else is the
-   plan's. */
+/* Writes to bytes[n] the memory of a rank under each of n strategies on `device`; everything
+   else is as in the plan. */
 void plan_totals_on(const struct plan *p, enum device_kind device,
                     const struct plan_strategy *strategy, int n, double *bytes);
-/* Bytes of its buffers that are accumulators of collectives; those of a GPU are over NCCL. */
+/* Returns the bytes of a rank's buffers that are accumulators of collectives (on a GPU: with
+   NCCL). */
 double plan_sums_on(const struct plan *p, enum device_kind device);
 
 #endif

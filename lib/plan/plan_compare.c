@@ -14,7 +14,7 @@
 
 enum { SETTINGS = 22 };
 
-struct settings { /* of a plan, as texts */
+struct settings { /* a plan's settings as texts */
     const char *name[SETTINGS];
     char *text[SETTINGS]; /* owned */
     int count;
@@ -91,7 +91,7 @@ int plan_differ(const struct plan *a, const struct plan *b)
 
 static const struct {
     const char *key, *name;
-    size_t at; /* in struct plan_price */
+    size_t at; /* offset in struct plan_price */
     const char *(*text)(struct units *u, double v);
 } predicted[] = {
     {"params_bytes", "parameters", offsetof(struct plan_price, memory.params), units_bytes},
@@ -113,7 +113,7 @@ static const struct {
 
 enum { PREDICTED = sizeof predicted / sizeof *predicted };
 
-/* The last is there where one of them prices failures. */
+/* Returns the number of rows; the last row is for plans that price failures. */
 static int rows_of(const struct plan p[2])
 {
     return PREDICTED - !(p[0].price.survival.mtbf_s > 0 || p[1].price.survival.mtbf_s > 0);

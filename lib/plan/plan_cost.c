@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Computes the cost of one conversion of one unit, or of one use of it, when nothing else runs:
- * legs from the tally, algorithms by their closed forms, memory by the bytes that pass through
- * it.
+ * legs from the traffic, algorithms by their closed forms, memory by the bytes that pass
+ * through it.
  *
- * Where ranks share processor cores the links have less to give while all compute: the topology
- * says how much is left (rate_left), and each conversion is priced with and without.
+ * Where ranks share processor cores, links are slower while all ranks compute: the topology
+ * states the remaining share (rate_left), and each conversion is priced with and without
+ * computing.
  */
 #include "plan/plan_cost.h"
 
@@ -21,7 +22,7 @@ int plan_is_free(const struct plan_cost *b, enum plan_term term)
     return b->at->free >> term & 1;
 }
 
-/* The share of their rates that a tier's links have left. */
+/* Returns the share of their rates that a tier's links keep while ranks compute. */
 static double rate_left(const struct plan_cost *b, int tier)
 {
     const struct topo *t = b->at->topo;
@@ -35,8 +36,8 @@ static double rate_left(const struct plan_cost *b, int tier)
     return left;
 }
 
-/* The share of a tier's rates that a leg's ring has: rails join a rank of each group, the flat
-   ring all; inside, only the flat ring is one. */
+/* Returns the share of a tier's rates that a leg's ring achieves.  Rails have a rank of each
+   group, the flat ring all; inside groups only the flat ring is a ring. */
 static double cost_ring_left(const struct plan_cost *b, int tier, int leg)
 {
     const struct topo *t = b->at->topo;
@@ -50,7 +51,7 @@ static double cost_ring_left(const struct plan_cost *b, int tier, int leg)
     return left;
 }
 
-/* While all compute both ends wait for a processor, which is more than what it then does. */
+/* While all ranks compute, both ends wait for a processor, which takes longer than the work. */
 double plan_message_s(const struct plan_cost *b, int across)
 {
     const struct plan_traffic *t = b->traffic;
@@ -62,8 +63,8 @@ double plan_message_s(const struct plan_cost *b, int across)
     return b->computing ? fmax(alone_s, across ? t->across_busy_s : t->inside_busy_s) : alone_s;
 }
 
-/* Adds what a leg has for the links, each tier's into tier_s unless it is NULL; returns the
-   seconds of the busier. */
+/* Adds a leg's load on the links to f; sets tier_s to its seconds per tier unless that is NULL;
+   returns the seconds of the busier tier. */
 static double leg_s(const struct plan_cost *b, const struct plan_span *span, enum plan_set set,
                     int leg, struct plan_flow *f, double *tier_s)
 {
@@ -84,7 +85,7 @@ static double leg_s(const struct plan_cost *b, const struct plan_span *span, enu
     return longest;
 }
 
-/* Sub-chunks of each block of a span, as the executor cuts it. */
+/* Sub-chunks of each block of a span, as the executor cuts them. */
 static double chunks_of(const struct plan_cost *b, const struct plan_span *span,
                         enum plan_set set)
 {
@@ -105,9 +106,10 @@ static double busy_s(const struct plan_cost *b, int across, double messages)
 }
 
 /*
- * A ring of so many hops, whose links are busy for link_s and whose latencies add up to path_s.
- * Blocks are cut into chunks, and what has come is passed on while the rest still comes. Either
- * the links never rest, and one latency is left at the end; or a block's way round is longer:
+ * Seconds of a ring of `hops` hops, whose links are busy for link_s and whose latencies add up
+ * to path_s.  Blocks are cut into C chunks, and a chunk is passed on while later ones still
+ * arrive.  Either the links are always busy and one latency remains at the end, or one block's
+ * way round the ring takes longer:
  *   max(link_s + path_s / hops, path_s + hops p + (C - 1) p),  p = link_s / (hops C)
  */
 static double ring_s(double hops, double path_s, double link_s, double chunks)
@@ -118,9 +120,10 @@ static double ring_s(double hops, double path_s, double link_s, double chunks)
 }
 
 /*
- * One gather or one reduction of a unit: inside, across, or both; -1 where a leg is not run
- * (paro-method(7), HO-RING).  Inside a group of one cell each rank sends to all others, so
- * that latencies overlap; else what goes round the cells has a latency for each.  Together:
+ * Seconds of one gather or one reduction of a unit: inside, across, or both; a leg of -1 does
+ * not run (paro-method(7), HO-RING).  Inside a group of one cell each rank sends to all others,
+ * so that latencies overlap; with several cells each hop between cells adds its latency.  Both
+ * legs:
  *   two-level  one after the other
  *   ho-ring    T_intra / g + max(T_inter, (g-1)/g T_intra), which cutting each block into C
  *              chunks brings towards max(T_inter, T_intra)
@@ -147,17 +150,17 @@ static double pair_s(const struct plan_cost *b, const struct plan_span *span, en
     t_intra = fmax(leg_s(b, span, set, inside, f, NULL), busy_in);
     if (!together)
         return ring + t_intra + in_s;
-    t_intra *= 1 + b->at->topo->inside_extra; /* ports that both pass */
-    double last = t_intra * (g - 1) / g;      /* all batches but the first */
+    t_intra *= 1 + b->at->topo->inside_extra; /* ports that both legs use */
+    double last = t_intra * (g - 1) / g;      /* all batches except the first */
     double longer = fmax(t_inter, t_intra), closed = t_intra / g + fmax(t_inter, last);
     double links = longer + (closed - longer) / chunks + out_s + in_s;
     return fmax(fmax(links, ring + t_intra / g / chunks + in_s), busy_out + busy_in);
 }
 
 /*
- * The flat ring: as many hops between groups as there are groups, the others inside, where a
- * chunk passes sooner.  Each rank has one queue, which waits for the processor at every
- * message.
+ * Seconds of the flat ring: of its hops as many as there are groups cross groups, the others
+ * stay inside, where a chunk passes sooner.  Each rank has one queue, which waits for the
+ * processor at every message.
  */
 static double flat_s(const struct plan_cost *b, const struct plan_span *span, enum plan_set set,
                      int leg, struct plan_flow *f)
@@ -183,7 +186,7 @@ int plan_legs_of(enum schedule_algo algo, unsigned phases, int leg[PLAN_PHASES])
 {
     static const int flat[] = {-1, PLAN_RING_REDUCE, PLAN_RING_GATHER, -1};
     static const int even[] = {PLAN_INSIDE_REDUCE, PLAN_EVEN_REDUCE, PLAN_EVEN_GATHER,
-                               PLAN_INSIDE_GATHER}; /* slices of an all-reduce */
+                               PLAN_INSIDE_GATHER}; /* equal slices of an all-reduce */
     static const int rails[] = {PLAN_INSIDE_REDUCE, PLAN_ACROSS_REDUCE, PLAN_ACROSS_GATHER,
                                 PLAN_INSIDE_GATHER};
     unsigned reduce = phases & SCHEDULE_REDUCE_SCATTER, gather = phases & SCHEDULE_ALL_GATHER;
@@ -221,8 +224,8 @@ double plan_memory_s(const struct plan_cost *b, double bytes)
 }
 
 /*
- * Bytes read and written for `elems` elements: those sent are converted to the wire's type,
- * those received are stored in their own (engine/engine_move.c).
+ * Bytes read and written for `elems` elements: sent ones are converted to the wire type,
+ * received ones are stored in their own type (engine/engine_move.c).
  */
 static double local_bytes(const struct plan_cost *b, enum step_lane kind, double elems)
 {
@@ -291,7 +294,7 @@ void plan_choose_chunk(struct plan_case *c, const struct plan_traffic *t)
         tried[i] = f.alone_s[0];
     }
     int best = pick_best_chunk(tried, pick_messages_cost(c->topo));
-    /* Takes the smallest chunk that cuts nothing, from the usual one on. */
+    /* The smallest chunk that cuts no block, not below the default. */
     double block = (double)t->span[largest].elems[PLAN_ALL] *
                    dtype_bytes(plan_params_wire(&c->settings)) / t->layout.groups.ranks;
     while (pick_chunk_at[best] > PICK_CHUNK_USUAL && (double)pick_chunk_at[best - 1] >= block)

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds which strategies other tools can run, which of them replaces the planned one, and what
- * is lost thereby.  Leaves the names of their options to plan_emit_targets.c.
+ * Finds which strategies other tools can run, which of them replaces the planned one, and how
+ * much that costs.  Leaves the names of their options to plan_emit_targets.c.
  *
  * DeepSpeed: ZeRO stages 0 to 3, and MiCS: stage 3 inside groups, gradients summed across them
  * at the boundary.
+ *
  * FSDP2: a mesh of one dimension partitions over all ranks, one of two inside the rows;
  * gradients can be kept whole until the last micro-step (set_requires_gradient_sync), and
- * parameters from the first gather to the last backward (set_reshard_after_backward). Gradients
- * are never partitioned coarser than the optimizer unless they are whole.
+ * parameters from the first gather to the last backward (set_reshard_after_backward).
+ * Gradients that are partitioned are never partitioned coarser than the optimizer.
+ *
  * Megatron-LM 0.19.2: the distributed optimizer (over instances of it: inside groups), and
- * Megatron-FSDP.  Its flags partition nothing across groups, or the optimizer state alone where
- * all three states are partitioned inside (IIG).  Version 2 of Megatron-FSDP, for which 0.19.2
- * has no flag, places each state per axis in its code, gradients across too (IGG), but only
+ * Megatron-FSDP.  Its flags partition nothing across groups, or only the optimizer state if all
+ * three states are partitioned inside (IIG).  Version 2 of Megatron-FSDP, for which 0.19.2 has
+ * no flag, partitions each state per axis in its code, gradients across too (IGG), but only
  * above full partitioning inside: NIG has no flags there either.
  */
 #include "plan/plan_emit.h"
@@ -38,7 +40,7 @@ static const struct {
     {"megatron", "Megatron-LM 0.19.2", "NNN NNG NGG GGG NNI NII III IIG", plan_emit_megatron},
 };
 
-/* Equal groups of consecutive ranks: what a mesh of two dimensions can say. */
+/* Equal groups of consecutive ranks: a mesh of two dimensions can express them. */
 static int is_mesh(const struct groups *g)
 {
     for (int k = 0; k < g->count; k++) {
@@ -58,7 +60,8 @@ static enum letter emit_plain(enum letter l, const struct groups *g)
     return g->count == 1 ? LETTER_G : groups_largest(g) == 1 ? LETTER_N : LETTER_I;
 }
 
-/* Its name, I written as what it is where there is one group, or one rank in each. */
+/* Returns the strategy's name, with I replaced by its equal if there is one group, or one rank
+   in each. */
 static const char *emit_plain_name(struct plan_strategy s, const struct groups *g)
 {
     struct plan_strategy p = {emit_plain(s.params, g), emit_plain(s.grads, g),
@@ -67,7 +70,7 @@ static const char *emit_plain_name(struct plan_strategy s, const struct groups *
     return plan_strategy_name(p);
 }
 
-/* On such groups?  Without equal groups of consecutive ranks no I. */
+/* Returns whether the target can run s; I needs equal groups of consecutive ranks. */
 static int can_run(enum plan_target target, struct plan_strategy s, const struct groups *groups)
 {
     const char *name = emit_plain_name(s, groups);
@@ -75,7 +78,7 @@ static int can_run(enum plan_target target, struct plan_strategy s, const struct
     return strstr(targets[target].runs, name) && (!strchr(name, 'I') || is_mesh(groups));
 }
 
-/* How far apart: N to I and I to G is one step, of each state. */
+/* Counts the steps between two strategies: per state, N to I and I to G are one each. */
 static int steps_between(struct plan_strategy a, struct plan_strategy b)
 {
     return abs((int)a.params - (int)b.params) + abs((int)a.grads - (int)b.grads) +

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-/* A plan in the words of other tools, and what they have no words for. */
+/* Expresses a plan in the settings of other tools, with remarks on the differences. */
 enum plan_target {
     PLAN_DEEPSPEED, /* JSON, comments under "_comment" */
     PLAN_FSDP,      /* PyTorch FSDP2, Python */
@@ -13,19 +13,19 @@ enum plan_target {
 };
 
 /*
- * Returns the strategy that the target shall run in place of the best: the best itself where it
- * can; else, of those that it can run and that fit, the one with the fewest steps from N to I
- * to G between them, and of these the best; else (nothing of it fits) the one that needs least
- * memory.
+ * Returns the index of the strategy that the target shall run: the best if the target can run
+ * it.  Otherwise, of the strategies that it can run and that fit, the one with the fewest steps
+ * from N to I to G between them, and of these the best.  If none of them fits: the one that
+ * needs least memory.
  */
 int plan_emit_closest(const struct plan_search *s, enum plan_target target);
 
-/* Prints the target's settings for a search that has a best. */
+/* Prints the target's settings.  The search must have a best. */
 void plan_emit(const struct plan_search *s, enum plan_target target, FILE *out);
-/* The same text in paro.plan.emit/1, with what was planned and what runs. */
+/* Prints that text as paro.plan.emit/1, with the planned strategy and the one that runs. */
 void plan_emit_json(const struct plan_search *s, enum plan_target target, FILE *out);
 
-/* ---- inside: what plan_emit.c gives the texts of single targets ---- */
+/* ---- internal: passed from plan_emit.c to the single targets ---- */
 
 enum { PLAN_REMARKS = 16 };
 
@@ -38,10 +38,10 @@ struct plan_emission {
 
 void plan_emit_remark(struct plan_emission *e, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Is the letter that of the strategy that runs? "III", with '?' for any letter. */
+/* Returns whether the strategy that runs matches a pattern like "I?G", '?' for any letter. */
 int plan_emit_is(const struct plan_emission *e, const char *pattern);
 
-/* Each adds remarks of its own and writes the whole text, comments first. */
+/* Each target adds its remarks and writes the whole text, comments first. */
 void plan_emit_deepspeed(struct plan_emission *e, FILE *out);
 void plan_emit_fsdp(struct plan_emission *e, FILE *out);
 void plan_emit_megatron(struct plan_emission *e, FILE *out);

@@ -21,7 +21,7 @@ static void put_comments(const struct plan_emission *e, FILE *out)
 
 /* ---- DeepSpeed ---- */
 
-/* zero_optimization takes no unknown keys, so comments stand at the top alone. */
+/* zero_optimization rejects unknown keys, so comments are at the top level only. */
 static void put_zero(const struct plan_emission *e, struct jout *j)
 {
     const struct plan_case *c = &e->search->at;
@@ -194,7 +194,7 @@ void plan_emit_fsdp(struct plan_emission *e, FILE *out)
         "    \"\"\"batches: ACCUM micro-batches of %d x %d tokens.\"\"\"\n"
         "    for i, batch in enumerate(batches):\n",
         stays ? "False" : "True", c->micro_batch, c->seq);
-    /* The switches of a micro-step: what waits until the last one. */
+    /* Switches of a micro-step, for communication that waits until the last one. */
     if (plan_emit_is(e, "?N?") || plan_emit_is(e, "??I") || plan_emit_is(e, "N??"))
         fputs("        last = i == ACCUM - 1\n", out);
     if (plan_emit_is(e, "?N?"))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Advises where nothing fits.  More groups shrink what is partitioned globally, and nothing
- * else: on g groups a strategy needs f(g) = A + B / g bytes, but for rounding and for what the
- * choice of an algorithm changes.  So two sizes give its A and B, and these give the number of
- * groups to try next, or show that no number suffices: a million ranks take seconds to count.
+ * Advises if nothing fits.  More groups shrink the globally partitioned states and nothing
+ * else: on g groups a strategy needs f(g) = A + B / g bytes, except for rounding and for
+ * effects of the choice of algorithm.  So two sizes give its A and B, and these give the number
+ * of groups to try next, or show that no number suffices: pricing a million ranks takes
+ * seconds.
  */
 #include "plan/plan_fit.h"
 
@@ -14,11 +15,11 @@
 #include "base/units.h"
 #include "plan/plan_traffic.h"
 
-/* How far the least memory may be off: shards are whole elements, and a flat ring needs other
- * scratch. */
+/* Tolerance of the least memory: shards are whole elements, and a flat ring needs other
+   scratch. */
 static const double NEAR = 0.02;
 
-/* The search reduced to the choices that need least memory. */
+/* Returns the search with each `auto` set to the choice that needs least memory. */
 static struct plan_search least_of(const struct plan_search *s)
 {
     struct plan_search least = *s;
@@ -36,9 +37,9 @@ static struct plan_search least_of(const struct plan_search *s)
     return least;
 }
 
-struct trial { /* groups of one boundary, so many */
+struct trial { /* a fabric with a number of groups of one boundary */
     struct plan_fit fit;
-    double total[PLAN_STRATEGIES]; /* memory; of what is not asked for too */
+    double total[PLAN_STRATEGIES]; /* memory by strategy, allowed or not */
 };
 
 static struct trial search_on(const struct plan_search *least, int level, int groups)
@@ -52,8 +53,9 @@ static struct trial search_on(const struct plan_search *least, int level, int gr
     plan_boundaries_init(&one, &topo, level, &ignored); /* as many levels as before */
     s.groups = &one;
     if (s.at.failures.copies == PLAN_COPIES_AUTO)
-        s.at.failures = (struct plan_failures){0}; /* memory alone is asked for */
-    plan_search(&s, &ignored); /* each rank has a sequence, and a micro-batch is not searched */
+        s.at.failures = (struct plan_failures){0}; /* only memory is needed */
+    plan_search(&s, &ignored); /* cannot fail: each rank has a sequence, and a micro-batch is
+                                  not searched */
     const struct plan_price *p = &s.list[s.best >= 0 ? s.best : s.closest];
     struct trial t = {.fit = {.fits = s.best >= 0,
                               .groups = groups,
@@ -68,7 +70,7 @@ static struct trial search_on(const struct plan_search *least, int level, int gr
 }
 
 /*
- * The fewest groups that any strategy which may be chosen is seen to need for a memory, from
+ * Returns the fewest groups with which any allowed strategy fits `memory`, extrapolated from
  * two sizes; or infinity.
  */
 static double groups_seen(const struct plan_search *least, const struct trial *a,
@@ -95,7 +97,7 @@ static struct plan_fit fit_at(const struct plan_search *least, int level)
 
     while (!now.fit.fits && now.fit.groups < most) {
         double next = 2.0 * now.fit.groups;
-        /* From a whole turn of the groups on they are as ragged as they will be. */
+        /* Once all groups are repeated, the fabric's raggedness no longer changes. */
         if (before.fit.groups >= g->count) {
             double seen = ceil(groups_seen(least, &before, &now, memory));
             if (groups_seen(least, &before, &now, (1 + NEAR) * memory) > most)
@@ -105,7 +107,7 @@ static struct plan_fit fit_at(const struct plan_search *least, int level)
         before = now;
         now = search_on(least, level, next < most ? (int)next : most);
     }
-    /* Between too few groups and enough, which most often are the least that do. */
+    /* Bisect between too few groups and enough, first at one below: mostly `now` is minimal. */
     for (int lo = before.fit.groups, next = now.fit.groups - 1;
          now.fit.fits && now.fit.groups - lo > 1; next = lo + (now.fit.groups - lo) / 2) {
         struct trial t = search_on(least, level, next);
@@ -117,7 +119,7 @@ static struct plan_fit fit_at(const struct plan_search *least, int level)
     return now.fit;
 }
 
-/* Fewer groups; of as many, or where it does not fit, less memory. */
+/* Prefers one that fits, then fewer groups (if it fits), then less memory. */
 static int is_smaller(const struct plan_fit *a, const struct plan_fit *b)
 {
     if (a->fits != b->fits)
@@ -158,7 +160,7 @@ void plan_fit(const struct plan_search *s, struct plan_advice *out)
     out->relieved = smallest(&least);
 }
 
-/* "16 groups of 8 (128 ranks)", or "5 groups (33 ranks)" of ragged ones. */
+/* "16 groups of 8 (128 ranks)", or "5 groups (33 ranks)" if they are ragged. */
 static const char *fabric_text(const struct plan_search *s, const struct plan_fit *fit,
                                char text[64])
 {
@@ -175,7 +177,7 @@ static const char *fabric_text(const struct plan_search *s, const struct plan_fi
     return text;
 }
 
-/* "--recompute, --micro-batch=1 and --keep=0", what there is of it. */
+/* "--recompute, --micro-batch=1 and --keep=0", as far as they apply. */
 static const char *relief_text(const struct plan_relief *r, char text[64])
 {
     const int asked[] = {r->recompute, r->batch, r->keep, r->layered};
@@ -192,7 +194,7 @@ static const char *relief_text(const struct plan_relief *r, char text[64])
     return text;
 }
 
-/* Writes what more groups would do, and what else would help. */
+/* Writes the effect of more groups, and what else would help. */
 static void say_fit(const struct plan_search *s, const struct plan_advice *a, char text[320])
 {
     const struct plan_fit *fit = a->as_asked.fits ? &a->as_asked : &a->relieved;

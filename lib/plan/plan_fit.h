@@ -4,38 +4,38 @@
 
 #include "plan/plan.h"
 
-/* The smallest fabric of the same groups on which a strategy fits. */
+/* The smallest fabric of such groups on which a strategy fits. */
 struct plan_fit {
     int fits;
-    int groups, ranks;             /* of level 0, of that fabric; or of the largest looked at */
-    struct plan_strategy strategy; /* that fits; or that needs least there */
-    struct plan_memory memory;     /* of it */
+    int groups, ranks;             /* of level 0 of that fabric, or of the largest one tried */
+    struct plan_strategy strategy; /* the one that fits, or the one that needs least there */
+    struct plan_memory memory;     /* its memory */
 };
 
-/* Settings that would need less memory and were not given. */
+/* Settings that would need less memory and were not requested. */
 struct plan_relief {
-    int recompute, batch, keep; /* run layers again; one sequence; none kept */
-    int layered;                /* one micro-batch at a time */
+    int recompute, batch, keep; /* recompute layers; one sequence per micro-batch; keep no
+                                   gathered units */
+    int layered;                /* one micro-batch per micro-step */
 };
 
 struct plan_advice {
     struct plan_fit as_asked;
-    struct plan_relief relief; /* looked at where nothing fits as it was asked */
+    struct plan_relief relief; /* considered if nothing fits with the requested settings */
     struct plan_fit relieved;
 };
 
 /*
- * Takes a search that found nothing that fits: finds, with each `auto` at its least, the least
- * number of groups at which something fits, by doubling and then halving; up to
- * GROUPS_RANKS_MAX ranks, or to where more groups are seen to be of no use.
+ * Takes a search in which nothing fits.  With each `auto` at its least, finds the smallest
+ * number of groups with which something fits, by doubling and bisection, up to GROUPS_RANKS_MAX
+ * ranks or until more groups are seen not to help.
  */
 void plan_fit(const struct plan_search *s, struct plan_advice *out);
-/* Sets err to one line that says what binds, where it would fit, what would help; returns -1.
- */
+/* Sets err to one line: the limit, where it would fit, and what would help; returns -1. */
 int plan_fit_refuse(const struct plan_search *s, const struct plan_advice *a, struct err *err);
 
 struct jout;
-/* "fits_on" and "fits_on_relieved", null where nothing fits on any. */
+/* Prints "fits_on" and "fits_on_relieved", null if nothing fits on any size. */
 void plan_put_advice(struct jout *j, const struct plan_advice *a);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes the memory of a strategy: states and buffers as step/step_place.h places them,
- * activations as net/net_place.c does, and the buffers of collectives.  Also computes how much
- * a run writes when it saves.
+ * Computes the memory of a strategy: states and buffers as step/step_place.h allocates them,
+ * activations as net/net_place.c does, and the buffers of collectives.  Also computes the bytes
+ * that a run writes when it saves.
  */
 #include "plan/plan.h"
 
@@ -30,19 +30,19 @@ double plan_shard_of(const struct plan_traffic *t, enum letter letter, double el
                                 : elems / t->layout.groups.ranks;
 }
 
-/* Elements of partial sums that have no place in the result, of one reduction of one unit. */
+/* Elements of partial sums, beyond the result's, in one reduction of one unit. */
 static int64_t scratch(const struct plan_cost *b, const struct plan_share *s,
                        const struct plan_lane *lane)
 {
     unsigned phases = lane->trimmed;
     int64_t all = s->trained[LETTER_N], group = s->trained[LETTER_I];
     int inside =
-        phases & SCHEDULE_REDUCE_INSIDE && group < all; /* a group of one adds nothing */
+        phases & SCHEDULE_REDUCE_INSIDE && group < all; /* a group of one rank adds nothing */
     int64_t kept = 0;
 
     if (b->algo == SCHEDULE_RING &&
         (phases & SCHEDULE_REDUCE_SCATTER) == SCHEDULE_REDUCE_SCATTER)
-        kept = all - s->rank_before; /* the first piece leaves as it came */
+        kept = all - s->rank_before; /* the first piece is sent unchanged */
     else if (inside)
         kept = group + s->carried;
     else if (phases & SCHEDULE_REDUCE_ACROSS)
@@ -51,7 +51,7 @@ static int64_t scratch(const struct plan_cost *b, const struct plan_share *s,
     return kept > 0 ? kept : 0;
 }
 
-/* Elements of the residuals of one reduction of all units, on the rank that keeps most. */
+/* Elements of the coding residuals of all units' reductions, on the rank with most. */
 static double residual_elems(const struct plan_cost *b, enum step_lane lane)
 {
     const struct plan_traffic *t = b->traffic;
@@ -59,19 +59,19 @@ static double residual_elems(const struct plan_cost *b, enum step_lane lane)
     int leg[PLAN_PHASES];
 
     plan_legs_of(b->algo, b->step.lane[lane].trimmed, leg);
-    if (leg[1] >= 0) /* parts of sums, where they leave their group */
+    if (leg[1] >= 0) /* partial sums, sent out of their group */
         times[PLAN_TRAINED][leg[1]] = 1;
     double sent = plan_traffic_largest(t, PLAN_RANK_SLOW, times);
     if (leg[2] < 0)
         return sent;
-    /* Complete sums, where they are given to the other groups. */
+    /* Complete sums, sent to the other groups. */
     return sent + (leg[1] >= 0 ? plan_shard_of(t, LETTER_I, all) / t->layout.groups.count
                                : plan_shard_of(t, LETTER_G, all));
 }
 
 /*
- * Accumulators.  On the CPU every unit has its own; on a GPU with NCCL all units share one.
- * There the terms arrive in slots of their track (exec/exec_turns.h), one track inside groups
+ * Accumulators.  On the CPU every unit has its own; on a GPU with NCCL all units share one, in
+ * which the addends arrive in slots of their track (exec/exec_turns.h), one track inside groups
  * and one across: a piece of a rank's part.
  */
 static int64_t sums_bytes(const struct plan_cost *b, const struct plan_share *share)
@@ -97,9 +97,9 @@ static int64_t sums_bytes(const struct plan_cost *b, const struct plan_share *sh
 }
 
 /*
- * Upper bounds, so that no sum of bytes overflows: of activations a row of each array of a
- * layer, doubled, for each layer and what there is once (net/net_place.c), and of the logits
- * four; of states and buffers 32 bytes a parameter.
+ * Upper bounds, so that no sum of bytes overflows.  Activations: twice a row of each array of a
+ * layer, for each layer and for the arrays that exist once (net/net_place.c), and four rows of
+ * logits.  States and buffers: 32 bytes a parameter.
  */
 int plan_check_bytes(const struct model *m, int64_t micro_batch, int seq, struct err *err)
 {
@@ -141,12 +141,12 @@ struct plan_network plan_network_of(const struct plan_case *c)
     if (c->model->tensors && c->device != DEVICE_CPU) {
         int64_t least = KERN_KIND_PRODUCT_BYTES;
         out.kern = (bytes.work > least ? bytes.work : least) +
-                   2 * kern_kind_own_bytes(c->device); /* one computes, one moves */
+                   2 * kern_kind_own_bytes(c->device); /* one computes, one transfers */
     }
     return out;
 }
 
-/* The memory of ranks of one kind. */
+/* Computes the memory of the ranks of one kind. */
 static struct plan_memory memory_of(const struct plan_cost *b, const struct plan_network *net,
                                     int kind)
 {
@@ -183,8 +183,7 @@ static struct plan_memory memory_of(const struct plan_cost *b, const struct plan
         }
         m.buffers = (double)(shared.used + own.used + sums_bytes(b, share) + net->kern) -
                     m.params - m.grads - m.optimizer;
-        if (c->slow_grads && c->device == DEVICE_CPU) /* residuals of codings: in the host's
-                                                         memory */
+        if (c->slow_grads && c->device == DEVICE_CPU) /* residuals of codings, in host memory */
             m.buffers +=
                 F32_BYTES * (residual_elems(b, STEP_REDUCE) + residual_elems(b, STEP_CONVERT));
     }
@@ -287,10 +286,11 @@ struct plan_hosts plan_hosts_of(const struct topo *t)
     return h;
 }
 
-/* Bytes of a parameter in a checkpoint. */
+/* Returns the bytes of a parameter in a checkpoint. */
 static int saved_bytes(const struct plan_case *c)
 {
-    enum dtype type = c->param_type; /* without a file, the plan's; else the model's own */
+    enum dtype type = c->param_type; /* the plan's if there is no file; otherwise the model's
+                                        own */
     struct err ignored;
 
     if (c->model->unit && dtype_parse(c->model->dtype, &type, &ignored))
@@ -323,7 +323,8 @@ struct plan_checkpoint plan_checkpoint(const struct plan_search *s,
                                          ADAM_BYTES * t->elems[PLAN_TRAINED],
                                 .rank_bytes = most.params + most.optimizer};
 
-    /* Shards differ by a few elements: ranks of the largest do not write more than all. */
+    /* Shards differ by a few elements: the ranks with the largest do not write more than
+       all. */
     if (s->storage_Bps > 0)
         p.s = fmin(p.rank_bytes * plan_hosts_of(plan_search_whole(s)).most, p.bytes) /
               plan_search_storage(s);

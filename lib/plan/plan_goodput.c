@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prices failures (paro-method(7), FAILURES): what a save costs under a strategy, how long a
- * period of saves takes when nodes fail, and which intervals and copies lose least.
+ * Prices failures (paro-method(7), FAILURES): the cost of a save under a strategy, the time of
+ * a period of saves when nodes fail, and the intervals and copies that lose least.
  *
  *     shared save                                                shared save
  *     |--- segment ---|--- segment ---|x                  |--- ...  |
  *                     local save      failure: restart, the segment once more; or from the
- *                                     shared save, where all copies of something are lost
+ *                                     shared save, if all copies of some piece are lost
  */
 #include "plan/plan_goodput.h"
 
@@ -16,9 +16,9 @@
 
 /* A rank of two copied 80 MB in 10 ms (FIGURES.md, pause of a run for a checkpoint). */
 static const double SNAPSHOT_BPS = 8e9;
-/* While a save is written, steps take so much longer (FIGURES.md, the same run: 0.99). */
+/* Slowdown of steps while a save is written (FIGURES.md, the same run: 0.99). */
 static const double DRAG = 0.01;
-/* One more copy is made where it gains this much. */
+/* Minimal gain for which one more copy is made. */
 static const double GAIN = 1e-4;
 
 static double goodput_choose(int n, int k)
@@ -31,8 +31,8 @@ static double goodput_choose(int n, int k)
 }
 
 /*
- * Subsets of `lost` nodes of a ring without copies + 1 in a row.  Each of the other nodes is
- * followed by 0 .. copies lost ones; by inclusion and exclusion of those followed by more.
+ * Counts subsets of `lost` nodes of a ring without copies + 1 in a row: each remaining node is
+ * followed by 0 .. copies lost ones.  By inclusion and exclusion of those followed by more.
  */
 static double harmless(int ring, int lost, int copies)
 {
@@ -68,21 +68,22 @@ void plan_losses(int nodes, int ring, int copies, int most, double *l)
 
 /* ---- the expected time of a period ---- */
 
-/* Seconds as a number, plus `next` times those from the end of this segment on, plus `shared`
-   times those of a restart from the shared folder. */
+/* An expected time: s seconds, plus `next` times the seconds from the end of this segment on,
+   plus `shared` times the seconds of a restart from the shared folder. */
 struct expected {
     double s, next, shared;
 };
 
-/* Until a failure, or for w seconds without one. */
+/* Expected seconds until a failure, at most w. */
 static double until_s(double rate, double w)
 {
     return rate > 0 ? -expm1(-rate * w) / rate : w;
 }
 
 /*
- * A segment of w seconds.  After its first failure restart and segment are tried until one
- * passes: one[k] with k nodes lost, of which a failure hits another, or a spare.
+ * Expected time of a segment of w seconds.  After its first failure restart and segment are
+ * tried until one passes: one[k] with k nodes lost, of which a failure hits another, or a
+ * spare.
  */
 static struct expected segment_of(const struct plan_survival *s, const double *l, double w)
 {
@@ -91,10 +92,11 @@ static struct expected segment_of(const struct plan_survival *s, const double *l
     int n = s->nodes / s->ring * s->ring, k = 1;
     struct expected e = {0, 0, 1};
 
-    /* More of them are as good as never lost before one segment passes. */
+    /* The probability of more failures before one segment passes is negligible. */
     for (double often = 1; k < PLAN_FAILED_MAX && l[k] < 1 && often > 1e-18; k++)
         often *= fail;
-    for (; k > 0; k--) { /* from k - 1 lost nodes: the k-th of them loses all with l */
+    for (; k > 0; k--) { /* from k - 1 lost nodes: the k-th loss is fatal with probability
+                            `lost` */
         double lost = (l[k] - l[k - 1]) / (1 - l[k - 1]);
         struct expected then = {(1 - lost) * e.s, (1 - lost) * e.next,
                                 lost + (1 - lost) * e.shared};
@@ -110,18 +112,21 @@ static struct expected segment_of(const struct plan_survival *s, const double *l
                              fails * e.shared};
 }
 
-/* n segments of one kind, and the last one; next of a segment is 1 - shared. */
+/* n segments of one kind and then the last; of a segment, next is 1 - shared. */
 static struct expected chain(struct expected each, struct expected last, int64_t n)
 {
-    double some = n > 0 ? -expm1((double)n * log1p(-each.shared)) : 0; /* of n come to it */
-    double passed = each.shared > 0 ? some / each.shared : (double)n;  /* before the first */
+    /* probability that one of n fails for good */
+    double some = n > 0 ? -expm1((double)n * log1p(-each.shared)) : 0;
+    /* expected segments before that */
+    double passed = each.shared > 0 ? some / each.shared : (double)n;
 
     return (struct expected){(1 - some) * last.s + passed * each.s, 0,
                              (1 - some) * last.shared + some};
 }
 
-struct segments {                  /* of so much work each */
-    double work_s, each_s, last_s; /* work, and with pauses */
+struct segments {                  /* segments of equal work */
+    double work_s, each_s, last_s; /* seconds of work; with the pauses of a local save; and of a
+                                      shared one */
     struct expected each, last;
 };
 
@@ -135,9 +140,9 @@ static struct segments segments_of(const struct plan_survival *s, const double *
 }
 
 /*
- * Prices a period of so many segments.  Until the first one after a restart from the shared
- * folder has ended there is no local save: both are tried until they pass (Daly's formula),
- * then the rest.
+ * Returns the goodput of a period of `saves` segments.  After a restart from the shared folder
+ * there is no local save until the first segment has ended: restart and segment are tried until
+ * they pass (Daly's formula), then the remaining segments follow.
  */
 static double goodput_of(const struct plan_survival *s, const struct segments *g, int64_t saves,
                          double *lost_share)
@@ -152,7 +157,7 @@ static double goodput_of(const struct plan_survival *s, const struct segments *g
     double shared_s = (until_s(rate, again_s) / passes + rest.s) / (1 - rest.shared);
     double all_s = all.s + all.shared * shared_s, share = g->work_s * (double)saves / all_s;
     double restarts = all.shared / (1 - rest.shared) / passes;
-    /* A share: two sums may round to 1 + 2e-16. */
+    /* Rounding may give 1 + 2e-16. */
     *lost_share = !isfinite(share) ? 1 : rate > 0 ? fmin(restarts / (rate * all_s), 1) : 0;
     return isfinite(share) ? share : 0;
 }
@@ -176,7 +181,7 @@ struct dial {
     struct segments segments;
 };
 
-/* The highest point of what has one, from `at` on. */
+/* Returns the maximum's place of a function with one maximum, starting from `at`. */
 static int64_t climb(struct dial *d, double (*of)(struct dial *, int64_t), int64_t lo,
                      int64_t hi, int64_t at)
 {
@@ -205,7 +210,7 @@ static double at_saves(struct dial *d, int64_t saves)
     return goodput_of(d->s, &d->segments, saves, &ignored);
 }
 
-/* With as many of them to a shared save as is best. */
+/* Goodput when saving every `every` steps, with the best number of saves per shared save. */
 static double at_every(struct dial *d, int64_t every)
 {
     int64_t least = (d->least_shared + every - 1) / every;
@@ -219,8 +224,7 @@ void plan_intervals(struct plan_survival *s, double step_s, int64_t least_local,
                     int64_t least_shared)
 {
     double l[PLAN_FAILED_MAX + 1], pause_s = s->copies ? s->local_pause_s : s->pause_s;
-    /* Young: of the first order, the square root of twice the pause times what passes between
-       failures. */
+    /* Young's first-order interval: sqrt(2 * pause * mean time between failures). */
     double young = fmin(sqrt(2 * pause_s * s->mtbf_s / s->nodes) / step_s, PLAN_EVERY_MAX);
     struct dial d = {s, l, step_s, 1, least_shared, {.work_s = 0}};
 
@@ -233,9 +237,9 @@ void plan_intervals(struct plan_survival *s, double step_s, int64_t least_local,
     s->goodput = goodput_of(s, &d.segments, d.saves, &s->lost_share);
 }
 
-/* ---- of a strategy ---- */
+/* ---- goodput of a strategy ---- */
 
-/* Seconds for `bytes` of each member through the busiest port. */
+/* Seconds to send `bytes` from each member through the busiest port. */
 static double port_s(const struct plan_case *c, const struct plan_traffic *t, double bytes)
 {
     double s = 0;
@@ -246,10 +250,10 @@ static double port_s(const struct plan_case *c, const struct plan_traffic *t, do
 }
 
 /*
- * Prices one number of copies; -1 where they cannot be made.  States that each group has (N, I)
- * are copied where they are; C pieces of the others, as they are in memory (parameters that
- * train are not sent next to their masters), cross the ports, while the steps' own transfers do
- * not.  A save counts from when all of it is stored.
+ * Prices one number of copies; -1 if so many cannot be made.  States under N and I exist in
+ * each group and are copied in place.  `copies` pieces of the states under G, as they are in
+ * memory (trained parameters are not sent, their masters are), cross the ports when steps do
+ * not use them.  A save counts once all of it is stored.
  */
 static int survive_with(const struct plan_case *c, const struct plan_traffic *t,
                         const struct plan_price *p, int copies, struct plan_survival *s)
@@ -312,6 +316,6 @@ void plan_survive(const struct plan_case *c, const struct plan_traffic *t, struc
 
 double plan_price_gross_s(const struct plan_price *p)
 {
-    /* Where nothing is ever done it is finite, so as to be compared. */
+    /* Finite even if no step is ever completed, so that it can be compared. */
     return p->survival.mtbf_s > 0 ? p->step_s / fmax(p->survival.goodput, 1e-9) : p->step_s;
 }

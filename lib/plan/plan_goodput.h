@@ -5,61 +5,66 @@
 #include <stdint.h>
 
 /*
- * The share of a run's time that saves and failures leave (paro-method(7), FAILURES).  Any of
- * the nodes fails at any moment, independently of the others and of how long it has run; what
- * it stored is lost, a spare replaces it, and all ranks restart: from the newest local save
- * that is complete on the nodes that remain, or where a piece and all of its copies are lost,
- * from the newest save in the shared folder.
+ * The share of a run's time that remains after saves and failures (paro-method(7), FAILURES).
+ *
+ * Each node fails with constant probability, independently of the others.  Its storage is then
+ * lost, a spare replaces it, and all ranks restart: from the newest local save that is complete
+ * on the remaining nodes, or, if a piece and all of its copies are lost, from the newest save
+ * in the shared folder.
  */
-struct plan_failures {             /* as asked */
-    double mtbf_s;                 /* mean time between failures of a node; 0: not priced */
-    double restart_s;              /* of a failure, until ranks read states */
-    double storage_Bps, local_Bps; /* of a node, to the shared folder, to storage of its own */
-    int copies;                    /* of a local save, 0: none is made; or AUTO */
-    int nodes, node_ranks;         /* hosts, and ranks on the one that has most */
+struct plan_failures {             /* as requested */
+    double mtbf_s;                 /* mean time between failures of one node; 0: not priced */
+    double restart_s;              /* from a failure until ranks read states */
+    double storage_Bps, local_Bps; /* of a node, to the shared folder, to its own storage */
+    int copies;                    /* copies of a local save; 0: no local saves; or
+                                      PLAN_COPIES_AUTO */
+    int nodes, node_ranks;         /* hosts, and ranks on the host that has most */
 };
 
 enum {
     PLAN_COPIES_AUTO = -1,
-    PLAN_COPIES_TRIED = 3, /* more gain nothing where one and two do not */
-    PLAN_COPIES_MAX = 64,  /* as ckpt has it */
+    PLAN_COPIES_TRIED = 3, /* if one and two copies gain nothing, more do not either */
+    PLAN_COPIES_MAX = 64,  /* the limit of ckpt */
     PLAN_EVERY_MAX = 1 << 24,
-    PLAN_FAILED_MAX = 64 /* nodes, until a local save is complete again */
+    PLAN_FAILED_MAX = 64 /* nodes that fail until a local save is complete again */
 };
 
-#define PLAN_STORAGE_BPS 1e9 /* where --storage and --local-storage do not state them */
+#define PLAN_STORAGE_BPS 1e9 /* default of --storage and --local-storage */
 #define PLAN_LOCAL_BPS   2e9
 #define PLAN_RESTART_S   60.0
 
-struct plan_survival { /* of one strategy; all 0 where failures are not priced */
-    double mtbf_s;     /* of a node */
-    int nodes, ring;   /* ring: nodes, of which each has copies of the one before it */
-    double goodput;    /* the share of time in which steps are made that stay; 0: none */
-    double lost_share; /* of failures, those that need the shared folder */
-    int copies, local_every, save_every; /* steps; local_every 0: nothing is saved locally */
-    double local_pause_s, pause_s;       /* time that a save costs the run */
-    /* From a failure to where the newest save, local or shared, was complete. */
+struct plan_survival { /* of one strategy; all 0: failures are not priced */
+    double mtbf_s;     /* of one node */
+    int nodes, ring;   /* ring: nodes in a ring, in which each has copies of the ones before
+                          it */
+    double goodput;    /* share of time spent on steps that are not lost; 0: none */
+    double lost_share; /* share of failures that need the shared folder */
+    int copies, local_every, save_every; /* intervals in steps; local_every 0: no local saves */
+    double local_pause_s, pause_s;       /* time that a save takes from the run */
+    /* From a failure back to the completion of the newest save, local or shared. */
     double local_restart_s, restart_s;
-    double copy_bytes, copy_slow_bytes; /* stored by a rank; through the busiest port, a save */
-    double copy_memory; /* bytes of a rank, from which saves are written; of a GPU's none */
+    double copy_bytes, copy_slow_bytes; /* per save: stored by a rank; through the busiest
+                                           port */
+    double copy_memory; /* bytes of a rank from which saves are written; 0 on a GPU */
 };
 
 /*
- * l[k], 0 .. most: the probability that of `nodes` in rings of `ring` (each holds copies of the
- * `copies` before it) the loss of k loses something for good.  copies < ring.
+ * Computes l[k], k = 0 .. most: the probability that losing k of `nodes` nodes loses some data
+ * for good.  Nodes form rings of `ring`, in which each holds copies of the `copies` nodes
+ * before it.  copies < ring.
  */
 void plan_losses(int nodes, int ring, int copies, int most, double *l);
 /*
- * Sets goodput and lost_share of a run that saves every `every` steps locally, and each
- * `saves`-th time in the shared folder too; without copies there alone, saves 1.
+ * Sets goodput and lost_share of a run that saves locally every `every` steps, and each
+ * `saves`-th time in the shared folder too.  Without copies it saves only there: saves is 1.
  */
 void plan_goodput(struct plan_survival *s, double step_s, int64_t every, int64_t saves);
-/* The intervals with the largest goodput, in whole steps, from these numbers on. */
+/* Sets the intervals with the largest goodput, in whole steps, none below the given ones. */
 void plan_intervals(struct plan_survival *s, double step_s, int64_t least_local,
                     int64_t least_shared);
 
-/* Fills p->survival of a price whose times are known, where failures are priced; what local
-   saves take is then in p->memory. */
+/* Fills p->survival of a price whose times are known if failures are priced, and adds the
+   memory of local saves to p->memory. */
 struct plan_case;
 struct plan_traffic;
 struct plan_price;

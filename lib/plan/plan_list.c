@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints the 27 prices: a table for people, paro.plan.list/1 for programs. */
+/* Prints the prices of the 27 strategies: a table for people, paro.plan.list/1 for programs. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ struct scale {
     double unit;
 };
 
-/* One unit for a whole column: the largest that leaves its least value (but 0) at least 1. */
+/* Chooses a column's unit: the largest in which its least nonzero value is at least 1. */
 static struct scale list_scale_of(double least, double step, const char *const *names, int n)
 {
     struct scale s = {names[0], 1};
@@ -37,7 +37,7 @@ static const char *list_number(char text[16], double v)
     return text;
 }
 
-/* Best first, as the search chooses. */
+/* Best first, by the criteria of the search. */
 static int by_merit(const void *a, const void *b)
 {
     const struct plan_price *x = *(const struct plan_price *const *)a;
@@ -47,7 +47,7 @@ static int by_merit(const void *a, const void *b)
         return y->feasible - x->feasible;
     if (plan_price_better(x, y) || plan_price_better(y, x))
         return plan_price_better(x, y) ? -1 : 1;
-    return (x > y) - (x < y); /* the fixed order */
+    return (x > y) - (x < y); /* the order of the list */
 }
 
 void plan_list_order(const struct plan_price list[PLAN_STRATEGIES],
@@ -58,7 +58,7 @@ void plan_list_order(const struct plan_price list[PLAN_STRATEGIES],
     qsort(order, PLAN_STRATEGIES, sizeof *order, by_merit);
 }
 
-/* Prints how the best saves, and its goodput. */
+/* Prints the saves of the best, and its goodput. */
 static void put_survival(const struct plan_search *s, FILE *out)
 {
     const struct plan_survival *v = &s->list[s->best].survival;
@@ -132,7 +132,7 @@ void plan_list_title(const struct plan_search *s, FILE *out)
         fputs("the fabric has no compute rate: times are communication only\n", out);
     if (plan_preferred(s, preferred)[0])
         fprintf(out, "%s\n", preferred);
-    /* The best of each other boundary, next to that of the chosen one. */
+    /* Print the best of each other boundary, next to the chosen one. */
     const struct plan_found *chosen = &s->found[s->boundary];
     for (int i = 0; s->groups && i < s->groups->count; i++) {
         const struct plan_found *f = &s->found[i];
@@ -158,7 +158,7 @@ void plan_list_title(const struct plan_search *s, FILE *out)
         put_survival(s, out);
 }
 
-/* The lesser one, 0 not counting. */
+/* Returns the lesser value, ignoring 0. */
 static double lesser(double least, double v)
 {
     return v > 0 && v < least ? v : least;

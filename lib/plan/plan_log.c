@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads a run's log (JSON Lines of paro-train(1)) line by line, since a log has as many as the
- * run had steps, and none longer than a step can be.
+ * Reads a run's log (JSON Lines of paro-train(1)) line by line, because it has a line per step;
+ * a line's length is bounded.
  */
 #include <float.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "value/value_tree.h"
 #include "plan/plan_log.h"
 
-/* As many as a run may be asked for. */
+/* Largest number of steps that a run accepts. */
 static const double STEP_MAX = 1e12;
 
 static const char *const keys[PLAN_LOG_COLUMNS] = {
@@ -75,7 +75,7 @@ static int read_step(struct plan_log *l, const struct tree *t, struct err *err)
     return 0;
 }
 
-/* A line from the next byte on, its end included; at most `most` bytes of it. */
+/* Reads a line, its end included, but at most `most` bytes of it. */
 static size_t log_next_line(FILE *f, char *text, size_t most)
 {
     size_t n = 0;
@@ -102,7 +102,7 @@ static int log_read_line(struct plan_log *l, const char *text, size_t bytes, con
 
 int plan_log_read_stream(struct plan_log *l, FILE *f, const char *name, struct err *err)
 {
-    size_t most = PLAN_LOG_LINE_MAX + 1; /* one more tells that it is too long */
+    size_t most = PLAN_LOG_LINE_MAX + 1; /* one more byte shows that it is too long */
     char *text = mem_new(most, 1);
     struct plan_log new = {0};
     int rc = 0, line = 0;

@@ -18,14 +18,14 @@
 
 static const struct {
     const char *name;
-    int bytes; /* else seconds, or a rate */
+    int bytes; /* 1: bytes; 0: seconds, or a rate */
 } measures[PLAN_LOSS] = {{"step", 0},        {"compute", 0},       {"exposed", 0},
                          {"tokens/s", 0},    {"slow bytes", 1},    {"fast bytes", 1},
                          {"state bytes", 1}, {"other ranks", 0},   {"optimizer", 0},
                          {"gathers", 0},     {"gradient sync", 0}, {"parameter sync", 0},
                          {"save pause", 0}};
 
-/* The bytes at rest on rank 0, whose log it is: with ragged groups not those of the largest. */
+/* Bytes at rest on rank 0, which wrote the log; with ragged groups others may have more. */
 static double state_bytes(const struct plan *p)
 {
     struct layout l;
@@ -45,7 +45,7 @@ static double state_bytes(const struct plan *p)
     return bytes;
 }
 
-/* The first step warms up; one that was skipped has no update and sends no parameters. */
+/* Ignores the first step, which warms up, and skipped ones, which do not update or sync. */
 static int is_compared(const struct plan_log *l, int step)
 {
     return step > 0 && !l->skipped[step];
@@ -60,7 +60,7 @@ static int compared_of(const struct plan_log *l)
     return n;
 }
 
-/* On a GPU the log has the times of the host, which only asks for work. */
+/* On a GPU the log has the times of the host, which only launches the work. */
 static void compare_parts(struct plan_check *c, const struct plan *p)
 {
     static const int column[PLAN_PARTS] = {PLAN_GATHER_S,  PLAN_GRADS_S,  PLAN_SYNC_S,
@@ -120,7 +120,7 @@ static void compare(struct plan_check *c, const struct plan_log *l, const struct
     compare_parts(c, p);
 }
 
-/* NAME in the folder of a file. */
+/* Returns the path of NAME in the folder of a file. */
 static char *beside(const char *path, const char *name)
 {
     char *dir = io_parent(path), *whole = io_join(dir, name);
@@ -129,7 +129,8 @@ static char *beside(const char *path, const char *name)
     return whole;
 }
 
-/* The strategy of the plan next to the log, if it is not this one; NULL also where none is. */
+/* Returns the strategy of the plan next to the log if it differs from p; NULL also if there is
+   none. */
 static const char *own_plan(const char *path, const struct plan *p)
 {
     char *own = beside(path, "plan.yaml");

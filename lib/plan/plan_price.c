@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Prices a strategy: memory, bytes and time of a global step (paro-method(7), TRAFFIC and
- * TIME).  All 27 go through the same lines: a letter only decides which legs run
- * (layout_phases_*).
+ * TIME).  All 27 share this code: a letter only decides which legs run (layout_phases_*).
  *
- * The time of a step is that of a walk through it (plan/plan_timeline.h), in which all that is
- * under way shares the links and, where ranks share them, the cores.
+ * The time of a step is computed by a walk through it (plan/plan_timeline.h), in which
+ * concurrent rows share the links and, where ranks share them, the cores.
  */
 
 #include <math.h>
@@ -15,8 +14,8 @@
 #include "plan/plan_traffic.h"
 #include "plan/plan_timeline.h"
 
-/* Sums of doubles in another order differ by some 1e-16 times their number of terms (below
-   10,000): what differs by less than this is equal. */
+/* Sums of doubles in another order differ by some 1e-16 times the number of their terms (below
+   10,000): values that differ by less than this are equal. */
 static const double SAME = 1e-12;
 
 int plan_price_less(double a, double b)
@@ -108,7 +107,7 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
     return out;
 }
 
-/* By the walk; or, where it is not wanted, by what the step cannot be below. */
+/* Sets the times: by a walk, or, with walk = 0, a lower bound of the step. */
 static void price_step(struct plan_cost *b, int walk, struct plan_price *p)
 {
     struct plan_timeline line;
@@ -124,7 +123,7 @@ static void price_step(struct plan_cost *b, int walk, struct plan_price *p)
     p->step_s = line.step_s;
 }
 
-/* The algorithm that is fastest of those left open; the first of equal ones. */
+/* Prices with the fastest of the algorithms left open; the first of equal ones. */
 static void price_one(const struct plan_case *c, const struct plan_traffic *t,
                       const struct plan_network *net, int walk, struct plan_price *p)
 {
@@ -141,7 +140,7 @@ static void price_one(const struct plan_case *c, const struct plan_traffic *t,
         if (c->algo != SCHEDULE_AUTO && c->algo != algos[i])
             continue;
         price_step(&b, 0, &now);
-        /* An algorithm that cannot be faster need not be walked. */
+        /* Skip the walk of an algorithm that cannot be faster. */
         if (found && !plan_price_less(now.step_s, p->step_s))
             continue;
         if (walk)
@@ -185,7 +184,7 @@ static int dominates(const struct plan_price *a, const struct plan_price *b)
     return better;
 }
 
-/* The next to be walked: the least of those that may still be the fastest; -1: none. */
+/* Returns the strategy to walk next: the least bound of those that may be fastest; -1: none. */
 static int next_of(const struct plan_price list[PLAN_STRATEGIES], unsigned wanted,
                    double best_s)
 {
@@ -211,7 +210,8 @@ void plan_price_fastest(const struct plan_case *c, const struct plan_traffic *t,
     }
     for (int i; (i = next_of(out, wanted, limit_s)) >= 0;) {
         price_one(c, t, &net, 1, &out[i]);
-        if (out[i].step_s < limit_s) /* else it is not the fastest, whatever is lost */
+        if (out[i].step_s < limit_s) /* otherwise it is not the fastest, whatever failures
+                                        cost */
             plan_survive(c, t, &out[i]);
         wanted &= ~(1U << i);
         limit_s = out[i].feasible ? fmin(limit_s, plan_price_gross_s(&out[i])) : limit_s;
@@ -228,7 +228,7 @@ void plan_price_with(const struct plan_case *c, const struct plan_traffic *t,
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
         price_one(c, t, &net, 1, &out[i]);
         plan_survive(c, t, &out[i]);
-        /* max(t_comm, t_comp) as paro-method(7), TIME, has it from the paper. */
+        /* max(t_comm, t_comp) of the paper, see paro-method(7), TIME. */
         struct plan_cost b = plan_cost_of(c, t, out[i].strategy, SCHEDULE_RING);
         struct plan_timeline line;
         plan_works_of(&b, work);
@@ -239,12 +239,12 @@ void plan_price_with(const struct plan_case *c, const struct plan_traffic *t,
     }
     mem_free(work);
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
-        int by = 0; /* the first that does */
+        int by = 0; /* the first that dominates it */
         while (by < PLAN_STRATEGIES && !dominates(&out[by], &out[i]))
             by++;
         out[i].dominated_by = by < PLAN_STRATEGIES ? by : -1;
     }
-    /* Name one that survives itself: what a dominated one dominates, its dominator does too. */
+    /* Name a dominator that is not dominated itself: dominance is transitive. */
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         for (int hops = 0; hops < PLAN_STRATEGIES && out[i].dominated_by >= 0; hops++) {
             int above = out[out[i].dominated_by].dominated_by;

@@ -13,113 +13,128 @@
 #include "schedule/schedule.h"
 #include "topo/topo.h"
 
-/* ---- the words of plans, and of the options of the same names ---- */
+/* ---- values of the settings, and of the options of the same names ---- */
 
-/* A PaRO strategy: how each state is partitioned. */
+/* A PaRO strategy: the layout of each state, N, I or G (layout/layout.h). */
 struct plan_strategy {
     enum letter params, grads, optimizer;
 };
 
-/* Wire type between groups: as inside them, or int8 blocks (exec_block8.h). */
+/* Wire type between groups: the one used inside them, or int8 blocks (exec_block8.h). */
 enum plan_slow { PLAN_SLOW_SAME, PLAN_SLOW_INT8 };
 
-/* "IIG" and aliases (ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp), either case. */
+/* Parses "IIG" or an alias (ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp), in either case. */
 int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err);
-const char *plan_strategy_name(struct plan_strategy s); /* a constant */
-struct plan_strategy plan_strategy_at(int index);       /* 0 .. 26, the order of the list */
-/* Kept by the paper, one of 14: the optimizer's letter is at least as fine as the others. */
+const char *plan_strategy_name(struct plan_strategy s); /* a static string, "IIG" */
+struct plan_strategy plan_strategy_at(int index);       /* number 0 .. 26 in the order NNN, NNI,
+                                                           NNG, NIN, ... GGG */
+/* 1: one of the 14 strategies that the paper keeps, whose optimizer letter is at least as fine
+   as the other two. */
 int plan_strategy_kept(struct plan_strategy s);
-/* A number of uses (struct plan), or "all". */
+/* Parses a number of uses (keep in PLAN_SETTINGS), or "all": PLAN_KEEP_ALL. */
 int plan_keep_parse(const char *text, int *out, struct err *err);
-/* "same", "int8". */
+/* Parses "same" or "int8". */
 int plan_slow_parse(const char *text, enum plan_slow *out, struct err *err);
 const char *plan_slow_name(enum plan_slow slow);
-/* "cpu", "cuda". */
+/* Parses "cpu" or "cuda". */
 int plan_device_parse(const char *text, enum device_kind *out, struct err *err);
 const char *plan_device_name(enum device_kind device);
-/* The algorithms that plans are priced for: ring, two-level, ho-ring; and auto. */
+/* Parses an algorithm that plans are priced for: ring, two-level, ho-ring; or auto. */
 int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
 
-/* ---- what a strategy costs on a fabric ---- */
+/* ---- the cost of a strategy on a fabric ---- */
 
 /*
- * Bytes of the rank that needs most.  At rest, by the layout: parameters in param_type under
- * the strategy's first letter; gradient accumulators in grad_type under the second; 12 bytes of
- * Adam state per trainable element (f32 master, both moments) under the third.  Beside them,
- * buffers: what the engine needs to transfer units while others are computed: gathered
- * units (prefetch + 1, and those kept), gradients on their way out (buckets), partial sums, and
- * parameters and gradient of the unit at hand, in f32; and activations (net_bytes).
- * On a GPU it is the GPU's memory alone: what is of the host there is left out, and what the
- * kernels' tables have for themselves is among the buffers.
- * A model given as a bare number of parameters has neither.
+ * Memory of the rank that needs most, in bytes; total is the sum of the others.
+ *
+ * States at rest, each under its own letter of the strategy: params in param_type, gradient
+ * accumulators in grad_type, and optimizer, 12 bytes for each trainable element (f32 master
+ * copy and two Adam moments).
+ *
+ * buffers: gathered units (prefetch + 1, and those kept), gradients in flight (buckets),
+ * partial sums, parameters and f32 gradient of the unit being computed.  activations:
+ * net_bytes.  Both are 0 if the model is a bare number of parameters.
+ *
+ * On a GPU only GPU memory counts; buffers then include the workspace of its kernels.
  */
 struct plan_memory {
     double params, grads, optimizer, activations, buffers, total;
 };
 
-struct plan_price { /* of one strategy */
+struct plan_price { /* one strategy's price */
     struct plan_strategy strategy;
-    enum schedule_algo algo; /* of global collectives; the fastest where it is left open */
+    enum schedule_algo algo; /* of global collectives; the fastest if the case leaves it open */
     struct plan_memory memory;
-    double slow_bytes;      /* through the busiest port, busier direction, one global step */
-    double slow_rank_bytes; /* across groups, of the rank that sends most: the paper's table */
-    double fast_bytes;      /* inside its group, sent by the rank that sends most */
-    double compute_s, comm_s, step_s; /* predicted; step_s as the engine really overlaps */
-    double guideline_s;               /* the paper's T, in which the flat ring serves */
-    double tokens_per_s;              /* NAN: the compute rate is unknown */
-    double slow_s;                    /* of step_s, in which the busiest port is used */
+    double slow_bytes;      /* per global step through the busiest port, in its busier
+                               direction */
+    double slow_rank_bytes; /* per step between groups, by the rank that sends most: the paper's
+                               table */
+    double fast_bytes;      /* per step inside its group, by the rank that sends most */
+    double compute_s, comm_s, step_s; /* predicted per step: computing alone, conversions alone;
+                                         step_s with the overlap of the engine */
+    double guideline_s;               /* the paper's T, with the flat ring */
+    double tokens_per_s;              /* NAN: unknown, because the compute rate is */
+    double slow_s;                    /* part of step_s in which the busiest port is in use */
     struct plan_survival survival;
     int feasible;
-    int dominated_by; /* index into the list of 27, or -1 */
+    int dominated_by; /* index of a strategy that is no worse in anything and better in
+                         something, or -1 */
 };
 
 enum {
-    PLAN_STRATEGIES = 27, /* in the order NNN, NNI, NNG, NIN, ... GGG */
-    PLAN_SEQ = 256,       /* defaults */
+    PLAN_STRATEGIES = 27, /* plan_strategy_at: NNN, NNI, NNG, NIN, ... GGG */
+    PLAN_SEQ = 256,       /* here the defaults begin */
     PLAN_PREFETCH = 1,
     PLAN_BUCKETS = 2,
-    PLAN_PIECE = 1 << 16,        /* elements that the update takes at a time, in f32 */
-    PLAN_CHUNK_BYTES = 60 << 10, /* under the eager limit of Open MPI's TCP, as coll has it */
-    PLAN_BATCH_MAX = 1 << 20,    /* bounds on what is read */
+    PLAN_PIECE = 1 << 16,        /* elements that the update converts to f32 at a time */
+    PLAN_CHUNK_BYTES = 60 << 10, /* below the eager limit of Open MPI's TCP */
+    PLAN_BATCH_MAX = 1 << 20,    /* here the limits on input begin */
     PLAN_SEQ_MAX = 1 << 24,
     PLAN_CHUNK_MAX = 1 << 30,
     PLAN_PREFETCH_MAX = 1024,
     PLAN_BUCKETS_MAX = 1024,
-    PLAN_KEEP_ALL = 1 << 20 /* more than any model has uses of units */
+    PLAN_KEEP_ALL = 1 << 20 /* above the number of uses of any model */
 };
 
-/* The parts of a step's time. */
+/* Terms of a step's time. */
 enum plan_term {
-    PLAN_SLOW,    /* the ports of the groups */
-    PLAN_FAST,    /* inside the groups */
+    PLAN_SLOW,    /* ports of the groups */
+    PLAN_FAST,    /* links inside the groups */
     PLAN_COMPUTE, /* forwards and backwards */
     PLAN_UPDATE,
     PLAN_TERMS
 };
 
-enum { PLAN_RATES_OF = 16 }; /* "cuda bf16" */
+enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
 
 /*
- * How a step is run: members of a plan and of what is priced, that are copied as a whole
- * (settings).
+ * The settings of a run: members shared by struct plan and struct plan_case, which are copied
+ * together as struct plan_settings.
  *
- * layered       micro-batches of a micro-step, which pass each layer together; 0 is 1
- * global_batch  sequences of a step of all ranks; ranks * accum * micro_batch or less; 0: that
- * trainable     Psi', 1 .. Psi: what of the model trains, or another number, spread over the
- *               units in their ratio (rounded to whole elements); the engine trains what the
- *               model says, or rejects the plan
- * param_type    of parameters at rest: bf16 or f32, as the next two
- * wire_type     of gradients on the network; parameters are sent in the narrower of the two
- * grad_type     of gradient accumulation
- * compute_type  of the operands of products with weights: f32 or bf16
- * device        whose memory is counted; a plan runs on any
- * rates_of      what the fabric was measured with, "cpu f32", where it is another; or ""
- * slow_...      types between groups
+ * micro_batch   sequences that a rank computes at a time
+ * accum         micro-batches of a rank in a step
+ * layered       micro-batches of a micro-step, which pass each layer together; 0 means 1
+ * seq           tokens of a sequence
+ * global_batch  sequences in a step of all ranks, at most ranks * accum * micro_batch;
+ *               0: just as many
+ * trainable     Psi', 1 .. Psi parameters.  A number other than the model's own is distributed
+ *               over the units in the model's ratio, in whole elements; the engine then rejects
+ *               the plan
+ * param_type    type of parameters at rest: bf16 or f32, as are the next two
+ * wire_type     type of gradients on the network; parameters use it or param_type, whichever
+ *               is narrower
+ * grad_type     type of gradient accumulators
+ * compute_type  operand type of products with weights: f32 or bf16
+ * device        its memory is counted; a plan runs on any device
+ * rates_of      device and type that the fabric was measured with, "cpu f32", if they are not
+ *               the plan's; otherwise ""
+ * slow_params, slow_grads   wire type between groups
  * prefetch      units gathered ahead of the one in use
  * buckets       gradient buckets in flight, 1 or more
- * keep          last uses of the forward whose gathered units stay for the backward; or ALL
- * recompute     layers run again in the backward: only their inputs are kept
- * chunk_bytes   of a sub-chunk on the wire
+ * keep          last visits of the forward whose gathered units stay for the backward; or
+ *               PLAN_KEEP_ALL
+ * recompute     1: layers keep only their inputs; the backward computes the rest again
+ * chunk_bytes   maximal size of a sub-chunk on the network
  */
 #define PLAN_SETTINGS                                                                          \
     int64_t trainable, global_batch, chunk_bytes;                                              \
@@ -134,15 +149,16 @@ struct plan_settings {
     PLAN_SETTINGS
 };
 
-/* Type of parameters on the network, to which every strategy rounds them. */
+/* Returns the type of parameters on the network; every strategy rounds them to it. */
 enum dtype plan_params_wire(const struct plan_settings *s);
-/* Micro-batches of a micro-step, and micro-steps of a step: the last may have fewer. */
+/* Return the micro-batches of a micro-step, 1 or more, and the micro-steps of a step, the last
+   of which may have fewer micro-batches. */
 int plan_layered(const struct plan_settings *s);
 int plan_micro_steps(const struct plan_settings *s);
-/* Sequences of a step: of the last micro-steps some ranks may have none. */
+/* Returns the sequences of a step.  In its last micro-steps some ranks may have none. */
 int64_t plan_sequences(const struct plan_settings *s, int ranks);
 
-/* The case that is priced: a model on a fabric. */
+/* Input: a model, on a fabric, under settings. */
 struct plan_case {
     const struct topo *topo;   /* borrowed */
     const struct model *model; /* borrowed */
@@ -153,16 +169,19 @@ struct plan_case {
         };
     };
     enum schedule_algo algo; /* SCHEDULE_AUTO: the fastest for each strategy */
-    double memory_bytes;     /* limit of a rank; 0: unknown */
-    double slow_rate;        /* times the rates of the slow tier, as if the fabric had others */
-    unsigned free;           /* 1 << term: as if that took no time */
+    double memory_bytes;     /* memory of a rank; 0: unknown, everything is feasible */
+    double slow_rate;        /* factor on the rates of the slow tier; 1: as measured */
+    unsigned free;           /* bits 1 << term: price the term as if it took no time */
     struct plan_failures failures;
 };
 
-/* Defaults: all trained, 1 x 1 x min(PLAN_SEQ, max), auto, bf16 bf16 f32, topo's memory. */
+/* Sets defaults: all parameters trained, one micro-batch of one sequence of min(PLAN_SEQ, the
+   model's maximum) tokens, SCHEDULE_AUTO, bf16 bf16 f32, the memory that topo states.  Borrows
+   topo and model. */
 void plan_case_init(struct plan_case *c, const struct topo *topo, const struct model *model);
 
-/* Prices all, and says which are feasible and which dominated. */
+/* Prices all 27 strategies, in the order of plan_strategy_at, and sets feasible (total <=
+   memory_bytes) and dominated_by. */
 void plan_price_all(const struct plan_case *c, struct plan_price out[PLAN_STRATEGIES]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the words that paro-plan takes, and sets up the search that answers them. */
+/* Parses the operands of paro-plan's options, and sets up the search that answers a request. */
 #include "plan/plan_request.h"
 
 #include <inttypes.h>
@@ -65,7 +65,7 @@ int plan_request_trainable(const char *text, struct plan_request *request, struc
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strncmp(text, words[i], strlen(words[i])) == 0)
             request->trains = text;
-    if (request->trains) /* the model will tell */
+    if (request->trains) /* known once the model is read */
         return 0;
     if (strncmp(text, "params=", 7) == 0)
         return num_count(text + 7, 1, INT64_MAX, &request->trainable, err);
@@ -113,8 +113,8 @@ int plan_request_keep(const char *text, int *out, struct err *err)
     return 0;
 }
 
-/* Checks the settings that the model bounds (the length of a sequence, the number of trainable
-   parameters), and those that only layers give a meaning. */
+/* Checks the settings that the model limits (the length of a sequence, the number of trainable
+   parameters), and those that are only defined for models with layers. */
 static int set_by_model(struct plan_case *c, const struct plan_request *request,
                         struct err *err)
 {
@@ -144,8 +144,8 @@ static int set_by_model(struct plan_case *c, const struct plan_request *request,
     return 0;
 }
 
-/* Sets micro-batch and accumulation: with a global batch those not given follow from it;
-   without one they are 1. */
+/* Sets micro-batch and accumulation.  With a global batch a missing one is derived from it;
+   without one it is 1. */
 static int set_batch(struct plan_search *s, const struct plan_request *request, struct err *err)
 {
     int global = request->global_batch > 0, layers = s->at.model->unit != NULL;
@@ -166,8 +166,8 @@ static int set_batch(struct plan_search *s, const struct plan_request *request, 
 }
 
 /*
- * Frozen parameters have no f32 master copy: their values at rest are the only ones, and f32
- * and f16 values do not fit bf16.  Masks do.
+ * Frozen parameters have no f32 master copy: their values at rest are the only ones, so f32 and
+ * f16 inputs need f32.  Masks are exact in bf16.
  */
 static enum dtype param_type(enum dtype asked, const struct model *m)
 {
@@ -213,7 +213,7 @@ static int set_search(struct plan_search *s, const struct plan_request *request,
         s->at.failures = (struct plan_failures){
             .mtbf_s = 3600 * request->mtbf_h,
             .restart_s = request->restart_s,
-            .storage_Bps = PLAN_STORAGE_BPS, /* else that of the search */
+            .storage_Bps = PLAN_STORAGE_BPS, /* unless the search sets it */
             .local_Bps = request->local_Bps,
             .copies = request->copies};
     s->at.memory_bytes *=
@@ -229,7 +229,7 @@ static int set_search(struct plan_search *s, const struct plan_request *request,
     return set_by_model(&s->at, request, err) || set_batch(s, request, err) ? -1 : 0;
 }
 
-/* Adds a line. */
+/* Appends a line. */
 static void add_note(char note[PLAN_NOTE], const char *format, ...)
 {
     size_t n = strlen(note);
@@ -243,8 +243,8 @@ static void add_note(char note[PLAN_NOTE], const char *format, ...)
 }
 
 /*
- * Rates and memory are those of what the fabric was measured with.  A file says what that is, a
- * made-up fabric is of whatever is asked for.
+ * Rates and memory belong to the device that the fabric was measured with.  A file states it; a
+ * synthetic fabric takes the requested one.
  */
 static int check_measured(struct plan_case *c, const struct plan_request *request,
                           const struct topo *t, char note[PLAN_NOTE], struct err *err)
@@ -278,14 +278,14 @@ static int check_measured(struct plan_case *c, const struct plan_request *reques
 }
 
 /*
- * Figures that the fabric or the model does not state, and the answer needs; a device in doubt,
- * for synth: is a processor unless it says otherwise, and the memory that ranks need differs;
- * and, where failures are priced, storage, which decides between strategies and copies.
+ * Notes figures that neither fabric nor model states and the answer needs; a device in doubt,
+ * because synth: means a CPU by default and ranks need different memory on a GPU; and, if
+ * failures are priced, the storage rate, which decides between strategies and copies.
  */
 static void note_unknown(const struct plan_case *c, const struct plan_request *request,
                          char note[PLAN_NOTE])
 {
-    const double most = 1e13; /* two sockets of present-day cores with matrix units in bf16 */
+    const double most = 1e13; /* two sockets of present-day cores with bf16 matrix units */
     double flops = topo_flops_in(c->topo, c->compute_type);
     const char *memory = c->memory_bytes <= 0 ? "memory per rank (--mem)"
                          : !c->model->unit    ? "activations (a bare number of parameters)"
@@ -312,7 +312,7 @@ static void note_unknown(const struct plan_case *c, const struct plan_request *r
                  units_rate(&all, PLAN_STORAGE_BPS * hosts), hosts);
 }
 
-/* A global batch that the ranks do not share equally. */
+/* Notes a global batch that the ranks do not share equally. */
 static void request_note_batch(const struct plan_search *s, char note[PLAN_NOTE])
 {
     const struct plan_case *c = &s->at;
@@ -339,7 +339,7 @@ static int print_answer(const struct plan_search *s, const struct plan_advice *a
 
     if (s->best < 0 && request->what != PLAN_REQUEST_LIST &&
         request->what != PLAN_REQUEST_WHY && request->what != PLAN_REQUEST_WHAT_IF)
-        return 0; /* nothing was found that it could be of */
+        return 0; /* nothing found to which it applies */
     switch (request->what) {
     case PLAN_REQUEST_LIST:
         if (request->json)
@@ -373,7 +373,7 @@ static int print_answer(const struct plan_search *s, const struct plan_advice *a
             (request->json ? plan_timeline_print_json : plan_timeline_print)(s, &t, out);
         plan_timeline_release(&t);
         return rc;
-    default: /* scale searches for itself; the others have neither model nor fabric */
+    default: /* scale runs its own searches; the others have neither model nor fabric */
         return 0;
     }
 }
@@ -458,7 +458,7 @@ static int answer_fabric(const struct plan_request *request, const struct topo *
     if (rc == 0 && request->what != PLAN_REQUEST_SCALE)
         request_note_batch(&s, note);
     if (rc || !*found)
-        note[0] = 0; /* the error says what is wrong */
+        note[0] = 0; /* the error states the problem */
     plan_boundaries_release(&groups);
     return rc;
 }

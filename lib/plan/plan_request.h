@@ -20,26 +20,30 @@ enum plan_request_what {
     PLAN_REQUEST_SCALE
 };
 
-/* The question paro-plan puts, as typed: files by name, defaults not yet filled in. */
+/* A request to paro-plan, as typed: files by name, defaults not yet filled in. */
 struct plan_request {
     enum plan_request_what what;
     int json, svg;
-    const char *model, *topo; /* borrowed: what model_read and topo_read take */
-    int scale[2];             /* of PLAN_REQUEST_SCALE: from, to ranks */
-    const char *log;          /* borrowed: what plan_check takes */
-    char *plan[2];           /* borrowed: that of the log, or those compared; NULL: not given */
-    enum plan_target target; /* of PLAN_REQUEST_EMIT */
-    int fixed;               /* strategy was given */
+    const char *model, *topo; /* borrowed: operands of model_read and topo_read */
+    int scale[2];             /* PLAN_REQUEST_SCALE: from, to ranks */
+    const char *log;          /* borrowed: operand of plan_check */
+    char *plan[2];            /* borrowed: the log's plan, or the plans to compare; NULL: not
+                                given */
+    enum plan_target target;  /* PLAN_REQUEST_EMIT: the target */
+    int fixed;                /* 1: strategy was given */
     struct plan_strategy strategy;
     enum schedule_algo algo;
-    int64_t memory_bytes; /* 0: the fabric's but for headroom */
-    double headroom;      /* fraction of it to leave free; NAN: PLAN_REQUEST_HEADROOM */
+    int64_t memory_bytes; /* 0: the fabric's, less headroom */
+    double headroom;      /* fraction of the memory to leave free; NAN: PLAN_REQUEST_HEADROOM */
     /*
-     * As in plans, or as ints: of micro_batch and accum 0, auto, or PLAN_REQUEST_OPEN, 1 or by
-     * the global batch; of seq 0, PLAN_SEQ or the model's maximum if that is less; of keep,
-     * layered, recompute and compute_type PLAN_REQUEST_AUTO; of that and of the device
-     * PLAN_REQUEST_FABRIC; of param_type and wire_type PLAN_REQUEST_AUTO, of what is frozen one
-     * that keeps the model's values, else bf16.  trainable above 0: priced, not to be run.
+     * Values as in plans, or as ints:
+     *   micro_batch, accum   0: auto; PLAN_REQUEST_OPEN: 1, or derived from the global batch
+     *   seq                  0: PLAN_SEQ, or the model's maximum if that is less
+     *   keep, layered, recompute, compute_type   also PLAN_REQUEST_AUTO
+     *   compute_type, device                     also PLAN_REQUEST_FABRIC
+     *   param_type, wire_type   PLAN_REQUEST_AUTO: of frozen parameters a type that keeps the
+     *                           model's values, otherwise bf16
+     *   trainable            above 0: for pricing only, the plan cannot be run
      */
     union {
         struct plan_settings settings;
@@ -47,15 +51,16 @@ struct plan_request {
             PLAN_SETTINGS
         };
     };
-    int global_tokens;   /* global_batch is in tokens; 0: in sequences */
-    const char *trains;  /* the trained part, as model_train takes it; borrowed; or, NULL: */
-    double trained_part; /* fraction of the parameters, above 0; or */
-    int group_level;     /* a boundary (topo_boundary.h), or PLAN_REQUEST_AUTO */
+    int global_tokens;   /* 1: global_batch is in tokens; 0: in sequences */
+    const char *trains;  /* trained part, operand of model_train; borrowed; NULL: see the
+                            next */
+    double trained_part; /* fraction of the parameters, above 0; 0: see settings */
+    int group_level;     /* boundary (topo_boundary.h), or PLAN_REQUEST_AUTO */
     double storage_Bps;  /* 0: unknown */
-    int storage_all;     /* storage_Bps is that of all hosts together */
+    int storage_all;     /* 1: storage_Bps is the rate of all hosts together */
     double mtbf_h;       /* 0: failures are not priced */
     double restart_s, local_Bps;
-    int copies; /* PLAN_REQUEST_AUTO */
+    int copies; /* or PLAN_REQUEST_AUTO */
 };
 
 #define PLAN_REQUEST_INIT                                                                      \
@@ -71,36 +76,35 @@ struct plan_request {
         .local_Bps = PLAN_LOCAL_BPS, .copies = PLAN_REQUEST_AUTO                               \
     }
 
-#define PLAN_REQUEST_MEMORY_MIN INT64_C(1000000) /* less is a number without its unit */
+#define PLAN_REQUEST_MEMORY_MIN INT64_C(1000000) /* a smaller number lacks its unit */
 #define PLAN_REQUEST_MEMORY_MAX INT64_C(1000000000000000000) /* bytes */
 
 #define PLAN_REQUEST_HEADROOM                                                                  \
-    0.1 /* for what is not counted: the runtime, libraries, fragmentation */
+    0.1 /* memory that is not counted: runtime, libraries, fragmentation */
 
 enum {
     PLAN_REQUEST_AUTO = PLAN_BOUNDARY_AUTO,
-    PLAN_REQUEST_FABRIC = -2, /* as it was measured */
+    PLAN_REQUEST_FABRIC = -2, /* as measured */
     PLAN_REQUEST_OPEN = -1
 };
 
-/* Words of options: 512 (sequences) or 4Mtokens. */
+/* Parses "512" (sequences) or "4Mtokens". */
 int plan_request_global(const char *text, struct plan_request *request, struct err *err);
-/* 10 or 10%: a fraction. */
+/* Parses "10" or "10%" to a fraction. */
 int plan_request_headroom(const char *text, double *out, struct err *err);
-/* A text for model_train, a fraction, or "params=COUNT". */
+/* Parses an operand of model_train, a fraction, or "params=COUNT". */
 int plan_request_trainable(const char *text, struct plan_request *request, struct err *err);
-/* 2GB/s for each host, 100GB/s/all for all of them together. */
+/* Parses "2GB/s" for each host, "100GB/s/all" for all of them together. */
 int plan_request_storage(const char *text, struct plan_request *request, struct err *err);
-/* A text for plan_keep_parse, or auto. */
+/* Parses an operand of plan_keep_parse, or "auto". */
 int plan_request_keep(const char *text, int *out, struct err *err);
 
 enum { PLAN_NOTE = 1000 };
 
 /*
- * Reads, searches, prints what is asked for.  note: lines on what the answer rests on, or "".
- * *found 0: the answer is no, and err says why:
- * nothing feasible (tables of all strategies are printed all the same, a plan is not), or a
- * run's bytes are not those of its plan.
+ * Reads, searches and prints the answer.  note: lines on the assumptions of the answer, or "".
+ * Sets *found to 0, and err to the reason, if nothing is feasible (tables of all strategies are
+ * still printed, a plan is not) or a run's bytes are not those of its plan.
  */
 int plan_request_answer(const struct plan_request *request, FILE *out, char note[PLAN_NOTE],
                         int *found, struct err *err);

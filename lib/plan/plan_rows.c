@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes the rows of a planned step and prints them; reads rows of a step with their plan,
- * proves them and draws them.  The plan tells the step's shape, its units and what they cost;
- * the rows may be anyone's.
+ * Generates the rows of a planned step and prints them; reads the rows of a step with their
+ * plan, verifies and draws them.  The plan determines the step's shape, its units and their
+ * costs; the rows may come from any source.
  */
 #include "plan/plan_rows.h"
 
@@ -14,7 +14,7 @@
 #include "value/value_tree.h"
 #include "plan/plan_timeline.h"
 
-/* No rows. */
+/* Sets the shape, without rows. */
 static void shape_init(struct plan_rows *r, const struct plan_cost *b)
 {
     int units = b->step.shape.units;
@@ -53,10 +53,10 @@ static void rows_put_number(int v, FILE *out)
         fprintf(out, " %6d", v);
 }
 
-/* The plan as text; owned by the caller. */
+/* Returns the plan as text; owned by the caller. */
 static char *plan_text(const struct plan_search *s)
 {
-    struct model model = *s->at.model; /* lent, and taken back */
+    struct model model = *s->at.model; /* moved into the plan, and moved back below */
     struct plan plan;
     char *text;
     size_t bytes;
@@ -152,11 +152,11 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
 
 /* ---- reading ---- */
 
-struct plan_steps { /* the text that plan_rows_print wrote */
+struct plan_steps { /* the parsed output of plan_rows_print */
     struct plan plan;
-    struct topo topo; /* source of the times: the fabric given, or no rates */
+    struct topo topo; /* for the times: the fabric given, or one without rates */
     struct plan_search search;
-    struct plan_rows rows; /* the shape is the plan's; the rows are read, and may be wrong */
+    struct plan_rows rows; /* the plan's shape; the rows are read, and may be wrong */
 };
 
 enum { WORD = 15, UNIT_NAME = 255, SLOTS_MAX = 1 << 20, NUMBER_MAX = 1 << 28 };
@@ -182,7 +182,7 @@ static int set_names(struct step_row *row, const char *lane, const char *kind)
     return row->lane < STEP_LANES && row->kind < STEP_KINDS ? 0 : -1;
 }
 
-/* A number from 0 on, or "-". */
+/* Parses a number >= 0, or "-". */
 static int parse_number(const char *word, int *out)
 {
     char *end = NULL;
@@ -192,7 +192,7 @@ static int parse_number(const char *word, int *out)
     return end && (*end || end == word || v < 0 || v > NUMBER_MAX) ? -1 : 0;
 }
 
-/* -1: "-", no unit; -2: no name of a unit. */
+/* -1: "-", no unit; -2: not the name of a unit. */
 static int rows_unit_of(const struct model *m, const char *name)
 {
     if (!m->unit && strcmp(name, "all") == 0)
@@ -203,7 +203,7 @@ static int rows_unit_of(const struct model *m, const char *name)
     return strcmp(name, "-") == 0 ? -1 : -2;
 }
 
-/* A line of the table, "row lane kind micro buffer after after visit unit". */
+/* Parses a line of the table, "row lane kind micro buffer after after visit unit". */
 static int rows_parse_line(const struct model *m, const char *line, int number,
                            struct step_row *row)
 {
@@ -221,7 +221,8 @@ static int rows_parse_line(const struct model *m, const char *line, int number,
     return bad || row->unit == -2 ? -1 : 0;
 }
 
-/* The plan after the rows, which blank lines replace: messages name the line of the file. */
+/* Parses the plan after the rows, with rows replaced by blank lines so that messages have the
+   file's line numbers. */
 static int parse_plan(struct plan_steps *s, const char *name, const char *text,
                       const char *plan, struct err *err)
 {
@@ -257,7 +258,8 @@ static int rows_parse_text(struct plan_steps *s, const char *name, const char *t
                       " units, N gradient buckets'");
     if (parse_plan(s, name, text, plan + 1, err))
         return -1;
-    /* A row is a line of 60 bytes at least: no more are made room for than are there. */
+    /* A row is a line of 60 bytes at least: do not allocate more rows than the text can
+       have. */
     if (step->rows < 0 || step->rows > (plan - text) / 32)
         return err_at(err, name, 1, NULL, "%d rows, expected as many as lines follow",
                       step->rows);
@@ -266,7 +268,7 @@ static int rows_parse_text(struct plan_steps *s, const char *name, const char *t
     memcpy(copy, text, (size_t)(plan - text));
     int rc = 0, n = 0;
     strtok_r(copy, "\n", &rest);
-    strtok_r(NULL, "\n", &rest); /* the column names */
+    strtok_r(NULL, "\n", &rest); /* column names */
     for (char *at; rc == 0 && (at = strtok_r(NULL, "\n", &rest)); n++) {
         line = n + 3;
         if (n == step->rows || rows_parse_line(&s->plan.model, at, n, &step->row[n]))
@@ -366,7 +368,7 @@ static void steps_release(struct plan_steps *s)
     plan_release(&s->plan);
 }
 
-/* topo: as topo_read takes it, a fabric of the plan's groups; NULL: none. */
+/* topo: operand of topo_read, a fabric with the plan's groups; NULL: none. */
 static int steps_parse(struct plan_steps *s, const char *name, const char *text, int64_t bytes,
                        const char *topo, struct err *err)
 {

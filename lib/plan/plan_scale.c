@@ -31,7 +31,7 @@ int plan_scale_parse(const char *text, int ranks[2], struct err *err)
     return 0;
 }
 
-/* So many ranks: the last group may have fewer than the fabric's. */
+/* Extends a fabric to `ranks` ranks: the last group may have fewer than the fabric's. */
 static void grow(struct topo *to, const struct topo *from, int ranks)
 {
     int g = from->groups.count, count = 0, r = 0;
@@ -96,7 +96,7 @@ int plan_scale_found(const struct plan_scale *s)
     return 0;
 }
 
-/* Tokens/s of steps that stay. */
+/* Tokens/s, counting only steps that are not lost. */
 static double scale_rate_of(const struct plan_price *p)
 {
     return p->survival.mtbf_s > 0 ? p->tokens_per_s * p->survival.goodput : p->tokens_per_s;
@@ -124,7 +124,7 @@ static void scale_put_head(const struct plan_scale *s, int batch, FILE *out)
     putc('\n', out);
 }
 
-/* A row for each size; '*' marks what would be planned. */
+/* Prints a row for each size; '*' marks the strategy that would be planned. */
 void plan_scale_print(const struct plan_scale *s, FILE *out)
 {
     const struct plan_search *first = &s->point[0].search;
@@ -194,8 +194,8 @@ void plan_scale_print_json(const struct plan_scale *s, FILE *out)
 }
 
 /*
- * The picture: what all ranks do together, against a straight line through the best of the
- * smallest fabric, and what each rank does, where the lines part.
+ * Draws the rate of all ranks together, with a straight line through the best of the smallest
+ * fabric, and the rate per rank, which shows where the lines part.
  */
 static void add_strategy(struct svg_figure *f, const struct plan_scale *s, int i, int number,
                          int each)
@@ -216,7 +216,8 @@ static void add_strategy(struct svg_figure *f, const struct plan_scale *s, int i
     }
 }
 
-/* Every rank as fast as on the smallest fabric on which something fits. */
+/* Adds the line on which every rank is as fast as on the smallest fabric where something
+   fits. */
 static void add_linear(struct svg_figure *f, const struct plan_scale *s, int each)
 {
     int from = 0;
@@ -234,7 +235,7 @@ static void add_linear(struct svg_figure *f, const struct plan_scale *s, int eac
 
 void plan_scale_draw(const struct plan_scale *s, FILE *out)
 {
-    /* Powers of two are known by all their digits. */
+    /* Show all digits: powers of two are known by them. */
     const struct svg_axis ranks = {.name = "ranks", .scale = SVG_LOG2, .unit = units_whole};
     const struct svg_axis rate[2] = {
         {.name = "tokens/s, predicted", .scale = SVG_LOG10, .unit = units_count},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chooses: the fastest strategy that fits, over the batch sizes left open.  Exhaustive: 27
- * strategies, three algorithms, and powers of two for what is `auto`.
+ * Chooses the fastest strategy that fits, over the batch sizes left open.  Exhaustive: 27
+ * strategies, three algorithms, and powers of two for each `auto`.
  */
 #include "plan/plan.h"
 
@@ -96,7 +96,7 @@ int plan_price_better(const struct plan_price *a, const struct plan_price *b)
     return 0;
 }
 
-/* Bytes are asked for where times and memory do not tell: they cost the most to count. */
+/* Computes bytes only if times and memory are equal: they take longest to compute. */
 static int is_better(struct plan_search *s, const struct plan_traffic *t, int i, int j)
 {
     struct plan_price *a = &s->list[i], *b = &s->list[j];
@@ -135,9 +135,9 @@ int plan_fastest(const struct plan_search *s)
 }
 
 /*
- * The one with least memory among those that predictions cannot tell from the fastest.
- * None that sends more across the groups: if the network is slower than it was measured, such a
- * one loses most.
+ * Prefers the strategy with least memory among those whose predictions are as good as the
+ * fastest's.  Excludes those that send more across the groups: they lose most if the network is
+ * slower than measured.
  */
 static void prefer_less_memory(struct plan_search *s)
 {
@@ -188,7 +188,7 @@ static struct plan_found found_of(const struct plan_search *s)
     };
 }
 
-/* Is `now` to replace `kept`? */
+/* Returns whether `now` replaces `kept`. */
 static int is_ahead(const struct plan_search *now, const struct plan_search *kept)
 {
     struct plan_found a = found_of(now), b = found_of(kept);
@@ -196,7 +196,7 @@ static int is_ahead(const struct plan_search *now, const struct plan_search *kep
     return plan_found_ahead(&a, &b);
 }
 
-/* How many numbers of uses kept it tries, and which. */
+/* Lists the values of keep that the search tries; returns their number. */
 static int keeps_of(const struct plan_search *s, int keep[PLAN_KEEPS])
 {
     int n = 0;
@@ -257,7 +257,7 @@ void plan_search_drop(const struct plan_search *s, struct plan_traffic *t)
     search_drop(t, boundaries_of(s) * keeps_of(s, keep));
 }
 
-/* Longest step of `now` that still beats `kept`, in seconds. */
+/* Returns the longest step of `now` that still beats `kept`, in seconds. */
 static double limit_s(const struct plan_search *now, const struct plan_search *kept, int found)
 {
     if (!found || kept->best < 0)
@@ -268,15 +268,16 @@ static double limit_s(const struct plan_search *now, const struct plan_search *k
             (double)plan_sequences(&kept->at.settings, ranks));
 }
 
-/* The largest part of the global batch that a rank has. */
+/* Returns a rank's largest part of the global batch. */
 static int search_part_of(const struct plan_search *s, int ranks)
 {
     return (int)((s->at.global_batch + ranks - 1) / ranks);
 }
 
 /*
- * The batch of a rank after `c`'s, or the first (c->micro_batch 0): 0 where there is none.  A
- * given micro-batch or accum takes the least of the other that is enough.
+ * Sets the next batch of a rank after `c`'s, or the first if c->micro_batch is 0; returns 0 if
+ * there is none.  If only one of micro-batch and accum is given, the other is the least that
+ * suffices.
  */
 static int next_batch(const struct plan_search *s, struct plan_case *c)
 {
@@ -305,7 +306,8 @@ static int next_batch(const struct plan_search *s, struct plan_case *c)
     return b <= part;
 }
 
-/* Powers of two up to all; 0: there is no more, and the first again. */
+/* Sets the next power of two, up to all; returns 0, and sets the first again, after the
+   last. */
 static int next_layered(const struct plan_search *s, struct plan_case *c)
 {
     int more = s->auto_layered && c->layered < c->accum;
@@ -314,7 +316,7 @@ static int next_layered(const struct plan_search *s, struct plan_case *c)
     return more;
 }
 
-/* All batches for `now`, whose other choices are made. */
+/* Tries all batches for `now`, whose other settings are fixed. */
 static void try_batches(struct plan_search *now, const struct plan_traffic *t,
                         struct plan_search *kept, int *found)
 {
@@ -323,7 +325,7 @@ static void try_batches(struct plan_search *now, const struct plan_traffic *t,
 
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         allowed |= (unsigned)plan_search_allows(now, i) << i;
-    if (asked.auto_layered) /* of an answer it is the chosen one */
+    if (asked.auto_layered) /* otherwise it is the chosen one */
         asked.at.layered = now->at.layered = 1;
     now->at.micro_batch = 0;
     while (next_batch(&asked, &now->at))
@@ -342,8 +344,8 @@ double plan_search_storage(const struct plan_search *s)
                           : s->storage_Bps;
 }
 
-/* Ties go to the first: the fabric's type, without recomputing, few kept, small batches, few
-   layered. */
+/* Ties go to the first: the fabric's type, no recomputing, fewer kept units, smaller batches,
+   fewer layered. */
 static void search_at(struct plan_search *s, int boundary, const struct plan_traffic *t)
 {
     struct plan_search now = *s;
@@ -373,7 +375,8 @@ static void search_at(struct plan_search *s, int boundary, const struct plan_tra
     }
 }
 
-/* Into s from one boundary after the other: the first found, or one that is ahead of it. */
+/* Searches one boundary after the other into s: keeps the first result, or one that is ahead of
+   it. */
 static void take_boundary(struct plan_search *s, const struct plan_search *asked, int boundary,
                           const struct plan_traffic *t, int list)
 {
@@ -384,7 +387,7 @@ static void take_boundary(struct plan_search *s, const struct plan_search *asked
     keeps_of(&now, keep);
     while (keep[at] != now.at.keep)
         at++;
-    plan_price_with(&now.at, &t[at], now.list); /* all strategies at what was chosen */
+    plan_price_with(&now.at, &t[at], now.list); /* all strategies at the chosen settings */
     prefer_less_memory(&now);
     struct plan_found found = found_of(&now);
     memcpy(now.found, s->found, sizeof now.found);
@@ -405,7 +408,7 @@ void plan_search_choose(struct plan_search *s, const struct plan_traffic *t)
         take_boundary(s, &asked, i, t + i * keeps, 0);
 }
 
-/* One boundary's tallies at a time: of many ranks they are large. */
+/* Holds the traffic of one boundary at a time: with many ranks it is large. */
 int plan_search(struct plan_search *s, struct err *err)
 {
     const struct plan_search asked = *s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads and writes a plan: paro-plan/1 (YAML, paro-plan(5)) and paro.plan/1 (JSON).  One table
- * of keys does both, strictly, so that what is accepted prints back as it was.
+ * of keys does both, strictly, so that every accepted plan prints back unchanged.
  */
 #include "plan/plan.h"
 
@@ -18,7 +18,7 @@
 
 enum { WORD_MAX = 64, HOST_MAX = 255, TRAINS_MAX = 1 << 16 };
 
-/* Bytes, seconds and the like. */
+/* A key for bytes, seconds and the like. */
 #define NUMBER(type, member, key, ...)                                                         \
     RECORD_NUM(struct type, member, key, 0, 1e30, __VA_ARGS__)
 #define PLAN(kind, member, ...) RECORD_##kind(struct plan, member, #member, __VA_ARGS__)
@@ -73,7 +73,7 @@ static const struct record checkpoint_fields[] = {
     NUMBER(plan_checkpoint, s, "checkpoint_s", UNKNOWN_0),
     {0}};
 
-/* "cpu f32" */
+/* Parses "cpu f32". */
 static int parse_rates(const char *text, void *out, struct err *err)
 {
     char device[PLAN_RATES_OF], type[PLAN_RATES_OF];
@@ -190,7 +190,7 @@ static int text_read_groups(const struct reader *r, const struct tree_node *list
     return 0;
 }
 
-/* A topology of the plan's groups. */
+/* Reads a topology, which must have the plan's groups. */
 static int read_fabric(const struct reader *r, const struct tree_node *n, struct plan *p)
 {
     const char *text = NULL;
@@ -328,7 +328,7 @@ int plan_parse(struct plan *p, const char *name, const char *text, int64_t bytes
     return rc;
 }
 
-/* ---- printing: YAML leaves out what is unknown ---- */
+/* ---- printing: YAML omits unknown values ---- */
 
 void plan_put_price(struct jout *j, const struct plan_price *p)
 {

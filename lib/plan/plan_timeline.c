@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Walks the rows of a step (step/step.h) event by event: what each costs alone comes from
- * plan_cost.c and plan_work.c.  The walk begins at the norm, when all is quiet: the update of
- * the step before, then the micro-steps.
+ * Walks the rows of a step (step/step.h) event by event; plan_cost.c and plan_work.c give the
+ * cost of each alone.  The walk begins at the norm, when nothing is in flight: first the update
+ * of the previous step, then the micro-steps.
  */
 #include "plan/plan_timeline.h"
 
@@ -15,8 +15,8 @@
 struct lane {
     int *row; /* [rows], owned, in their order */
     int rows, done;
-    int running, local;   /* of the row at hand: whether begun; whether the links are done */
-    double left, start_s; /* left: a part, or of computing seconds */
+    int running, local;   /* current row: whether it runs; whether its links are done */
+    double left, start_s; /* left: fraction of a transfer, or seconds of computing */
 };
 
 struct walk {
@@ -28,12 +28,13 @@ struct walk {
     struct plan_timeline *out;
     int keep_pieces;
     double now, agree_s;
-    double lost[PLAN_TIERS];         /* of the computing where a tier is at its full rate */
-    double *micro_s;                 /* [micros + 1] when its first use was there; owned */
-    double micro_part_s[PLAN_PARTS]; /* of the last but one */
+    double lost[PLAN_TIERS];         /* share of computing lost while a tier is at its full
+                                        rate */
+    double *micro_s;                 /* [micros + 1] start of the first use; owned */
+    double micro_part_s[PLAN_PARTS]; /* parts of the last micro-step but one */
 };
 
-/* given: rows of all micro-steps, or NULL. */
+/* given: rows of all micro-steps; NULL: generate them. */
 static void walk_init(struct walk *w, const struct step *given)
 {
     int spans = w->cost->traffic->spans, micros = plan_micro_steps(&w->cost->at->settings);
@@ -43,7 +44,7 @@ static void walk_init(struct walk *w, const struct step *given)
         w->rows.step = *given;
     else
         plan_rows_init(&w->rows, w->cost, w->out->micros);
-    /* The lanes' rows, from the norm on and round. */
+    /* Distribute the rows to the lanes, from the norm on and around. */
     const struct step *s = &w->rows.step;
     int count[STEP_LANES] = {0};
     for (int i = 0; i < s->rows; i++)
@@ -67,7 +68,7 @@ static void walk_init(struct walk *w, const struct step *given)
         w->micro_s[i] = -1;
 }
 
-/* The row that a lane has at hand, or is to begin. */
+/* Returns the lane's current or next row. */
 static const struct step_row *at_hand(const struct walk *w, int lane)
 {
     return &w->rows.step.row[w->lane[lane].row[w->lane[lane].done]];
@@ -100,14 +101,14 @@ static double compute_s(const struct walk *w, const struct step_row *r)
     }
 }
 
-/* Where the walk has a row: it begins with the norm. */
+/* Returns a row's position in the walk, which begins with the norm. */
 static int timeline_place_of(const struct step *s, int row)
 {
     return row < s->norm ? row + s->rows - s->norm : row - s->norm;
 }
 
-/* The first row that a row waits for, or -1.  A named row that comes later in the walk is of a
-   step before the walk. */
+/* Returns the first row that a row waits for, or -1.  A named row that comes later in the walk
+   belongs to a step before it. */
 static int awaited(const struct walk *w, const struct step_row *r)
 {
     const struct step *s = &w->rows.step;
@@ -120,7 +121,7 @@ static int awaited(const struct walk *w, const struct step_row *r)
     return -1;
 }
 
-/* Begins all that can be. */
+/* Begins all rows that can begin. */
 static void timeline_begin(struct walk *w)
 {
     for (int k = 0; k < STEP_LANES; k++) {
@@ -140,13 +141,13 @@ static void timeline_begin(struct walk *w)
     }
 }
 
-/* A conversion that takes no time is over at once. */
+/* Seconds of a conversion alone; 0: it ends at once. */
 static double alone(const struct walk *w, const struct plan_flow *f)
 {
     return f->alone_s[w->lane[STEP_COMPUTE].running];
 }
 
-/* Parts of each row, of computing its seconds, a second. */
+/* Sets the progress of each row per second: as a fraction, of computing in seconds. */
 static void set_speeds(const struct walk *w, double speed[STEP_LANES])
 {
     double load[PLAN_TIERS] = {0}, used[PLAN_TIERS] = {0};
@@ -180,7 +181,7 @@ static void set_speeds(const struct walk *w, double speed[STEP_LANES])
         speed[STEP_COMPUTE] *= 1 - fmin(used[tier], 1) * w->lost[tier];
 }
 
-/* Where a transfer's links are done its own memory is next; else the row has ended. */
+/* A transfer whose links are done continues with its local memory; other rows end. */
 static void end_row(struct walk *w, int k)
 {
     struct lane *l = &w->lane[k];
@@ -204,8 +205,8 @@ static double needs(double left, double speed)
     return left > 0 ? left / speed : 0;
 }
 
-/* As the engine counts it: a wait is for the first transfer that the next row names; the last
-   row is followed by the norm of the next step, which waits for conversions. */
+/* Attributes time as the engine does: a wait belongs to the first unfinished transfer that the
+   next row names; after the last row the next step's norm waits for conversions. */
 static enum plan_part timeline_part_of(const struct walk *w)
 {
     static const enum plan_part of[STEP_COMPUTE] = {PLAN_PART_GATHER, PLAN_PART_GRADS,
@@ -220,7 +221,7 @@ static enum plan_part timeline_part_of(const struct walk *w)
                                    : PLAN_PART_WORK;
 }
 
-/* To the next end of anything; returns 0 when nothing is under way. */
+/* Advances to the next end of a row; returns 0 if nothing runs. */
 static int advance(struct walk *w)
 {
     double speed[STEP_LANES] = {0}, dt = INFINITY;
@@ -239,7 +240,7 @@ static int advance(struct walk *w)
         struct lane *l = &w->lane[k];
         if (!l->running)
             continue;
-        /* The row that needed least ends: compared as it was computed, so that it does end. */
+        /* Compare with the expression that gave dt, so that the minimal row does end. */
         int ended = needs(l->left, speed[k]) <= dt;
         l->left -= isfinite(speed[k]) ? dt * speed[k] : 0;
         if (ended)
@@ -248,7 +249,7 @@ static int advance(struct walk *w)
     return 1;
 }
 
-/* The norm: a word of each rank to all, in as many rounds as doubling takes. */
+/* Exchange of the norm: one number from each rank to all, in log2 rounds. */
 static double agree_s(const struct plan_cost *b)
 {
     const struct groups *g = &b->traffic->layout.groups;
@@ -259,10 +260,10 @@ static double agree_s(const struct plan_cost *b)
     return rounds * plan_message_s(b, g->count > 1);
 }
 
-/* How often a global step converts units of a span. */
+/* Returns how often a global step converts units of a span. */
 static int64_t times_of(const struct plan_cost *b, const struct plan_span *span, int kind)
 {
-    /* Times the visits, more than an int holds. */
+    /* 64 bits: times the visits it may exceed an int. */
     int64_t micros = plan_micro_steps(&b->at->settings);
 
     return kind == STEP_GATHER   ? micros * (span->count[PLAN_ALL] + span->count[PLAN_AGAIN])
@@ -282,7 +283,7 @@ void plan_timeline_least(struct plan_cost *b, struct plan_timeline *out)
         int unit = m->unit ? model_unit_of_visit(m, v) : 0;
         struct plan_work work = b->work[v];
         out->pass_s += micros * (work.forward_s + (v < m->first_trained ? 0 : work.backward_s));
-        if (unit == 0 && v > 0) /* a tied embedding: counted at its first visit */
+        if (unit == 0 && v > 0) /* tied embedding: counted at its first visit */
             continue;
         out->compute_s += micros * work.add_s + work.update_s;
     }
@@ -309,7 +310,7 @@ void plan_timeline_walk(struct plan_cost *b, int keep_pieces, const struct step 
     plan_timeline_least(b, out);
     walk_init(&w, given);
     for (int tier = 0; tier < PLAN_TIERS; tier++) {
-        /* Measured at what the computing leaves of the rate. */
+        /* The loss was measured at the rate that computing leaves to the tier. */
         const struct topo_level *v = &b->at->topo->level[tier == PLAN_FAST ? 0 : 1];
         double left = v->rate_left > 0 ? v->rate_left : 1;
         w.lost[tier] = fmin(v->compute_left > 0 ? (1 - v->compute_left) / left : 0, 0.95);
@@ -320,7 +321,7 @@ void plan_timeline_walk(struct plan_cost *b, int keep_pieces, const struct step 
     for (int k = 0; k < STEP_LANES; k++)
         assert(w.lane[k].done == w.lane[k].rows);
     out->walked_s = out->step_s = w.now;
-    /* Micro-steps that were not walked are as long as the last but one. */
+    /* Micro-steps that were not walked take as long as the last but one. */
     int more = out->left_out = plan_micro_steps(&b->at->settings) - out->micros;
     if (more > 0)
         out->step_s += more * (w.micro_s[out->micros - 1] - w.micro_s[out->micros - 2]);
@@ -351,8 +352,8 @@ void plan_timeline_of(const struct plan_case *c, const struct plan_price *price,
 }
 
 /*
- * From the update on, which the walk begins with, to the first forward on: what comes before it
- * goes to the end, a piece that reaches across is two.
+ * Rotates the timeline so that it begins after the update.  Time before that moves to the end;
+ * a piece that crosses the cut is split.
  *
  *     syncs    [s0 s1|s2 ]                   [s2 ]    [s0 s1|
  *     compute  [u]   |F0 F1 B1 B0 |    ->    |F0 F1 B1 B0 [u]
@@ -369,13 +370,13 @@ static void timeline_reverse(struct plan_timeline *t)
         struct plan_piece *p = &t->piece[i];
         int first = p->start_s < from_s;
         double end_s = p->end_s;
-        if (first && end_s > from_s) { /* its second part, where the step begins */
+        if (first && end_s > from_s) { /* its second part, at the step's beginning */
             t->piece[t->pieces] = *p;
             t->piece[t->pieces].start_s = 0;
             t->piece[t->pieces++].end_s = end_s - from_s;
             end_s = from_s;
         }
-        /* The last micro-step, conversions with it, comes after the hole. */
+        /* The last micro-step and the conversions come after the hole. */
         int last = p->micro == t->micros - 1 || p->lane == STEP_CONVERT;
         double more_s = first ? t->step_s : last ? hole_s : 0;
         p->start_s += more_s - from_s;

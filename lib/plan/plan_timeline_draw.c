@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shows a predicted step as a table, as JSON and as a drawing: all ranks are alike. */
+/* Shows a predicted step as a table, as JSON and as a drawing.  All ranks are alike. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "plan/plan_timeline.h"
 
-/* Names of a lane and of its transfers, in JSON; and of its work, for people. */
+/* JSON names of a lane and of its transfers; the name of its work for people. */
 static const struct {
     const char *lane_id, *what_id, *name;
 } lanes[STEP_LANES] = {[STEP_GATHER] = {"gathers", "gather", "gather"},
@@ -118,7 +118,7 @@ int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *
     return rc;
 }
 
-/* By their begins; of those that begin together the order of their ends. */
+/* By start time, then by the order of their ends. */
 static int timeline_draw_by_begin(const void *a, const void *b)
 {
     const struct plan_piece *x = *(const struct plan_piece *const *)a;

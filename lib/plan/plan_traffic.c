@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts how much each rank sends to which in each leg of a collective, for equal and ragged
- * groups, and how long the links of the fabric need for it.  Independent of strategies, types
- * and overlap.
+ * Counts the elements that each rank sends to each other in each leg of a collective, for equal
+ * and ragged groups, and the time that the links of the fabric need.  Independent of
+ * strategies, types and overlap.
  *
  * Equal groups give the terms of paro-method(7), TRAFFIC: a = (m-1)/m inside, b = (g-1)/(g m)
  * across for one rank, m b = (g-1)/g through a port, (n-1)/n through a port for the flat ring.
@@ -29,7 +29,7 @@ static double traffic_most(double a, double b)
 
 /*
  * Blocks of groups (three levels and more): a ring of groups, ordered by block, crosses each
- * block's port once either way, so the narrowest port on the way is what counts.
+ * block's port once in each direction, so the narrowest port on the path counts.
  */
 static void set_rates(struct plan_traffic *t, const struct topo *topo)
 {
@@ -80,8 +80,8 @@ static void flow(struct plan_traffic *t, enum plan_leg leg, int src, int dst, in
 }
 
 /*
- * Around a ring everything but `rank`'s own piece, elems, is gathered by it from the one before
- * it, and in a reduction sent by it to the next.
+ * Counts a rank's hops of a ring.  In a gather it receives `elems`, all but its own piece, from
+ * the rank before; in a reduction it sends that many to the next.
  */
 static void ring_hops(struct plan_traffic *t, enum plan_leg reduce, enum plan_leg gather,
                       int before, int rank, int next, int64_t elems)
@@ -90,7 +90,8 @@ static void ring_hops(struct plan_traffic *t, enum plan_leg reduce, enum plan_le
     flow(t, reduce, rank, next, elems);
 }
 
-/* A holder's segment, inside its group: from cell to cell, and to the others of each. */
+/* Counts a holder's segment inside its group: from cell to cell, and to the other ranks of
+   each. */
 static void count_cells(struct plan_traffic *t, int holder, int64_t elems)
 {
     const struct groups *groups = &t->layout.groups;
@@ -106,8 +107,8 @@ static void count_cells(struct plan_traffic *t, int holder, int64_t elems)
 }
 
 /*
- * Every segment's pieces: the hops of the rails, and what each rank holds.  One pass over
- * segments and groups, since asking the layout rank by rank would cost a pass for each.
+ * Counts the pieces of every segment: the hops of the rails, and each rank's shards.  One pass
+ * over segments and groups, since layout_ranges would need one for each rank.
  */
 static void count_rails(struct plan_traffic *t, int64_t elems)
 {
@@ -158,14 +159,14 @@ static void count_vector(struct plan_traffic *t, int64_t elems)
     }
 }
 
-/* A unit of the span, just counted, enters the sums of a set. */
+/* Adds a unit of the span, just counted, to the sums of a set. */
 static void add_span(struct plan_traffic *t, struct plan_span *span, enum plan_set set)
 {
     const struct groups *groups = &t->layout.groups;
     int64_t elems = span->elems[set];
     int points = t->first[PLAN_GAUGES];
 
-    /* The busiest port of each leg, and the busiest rank inside its group. */
+    /* Time of the busiest port of each leg, and of the busiest rank inside its group. */
     for (int leg = 0; leg < PLAN_LEGS; leg++) {
         double *port_s = &span->slope[PLAN_SLOW][set][leg];
         double *rank_s = &span->slope[PLAN_FAST][set][leg];
@@ -183,11 +184,11 @@ static void add_span(struct plan_traffic *t, struct plan_span *span, enum plan_s
     for (int i = 0; i < points; i++)
         for (int leg = 0; leg < PLAN_LEGS; leg++)
             t->point[i][set][leg] += t->unit[i][leg] * span->count[set];
-    /* At rest a unit lies once, however often it is visited. */
+    /* A unit is stored once, however often it is visited. */
     t->elems[set] += (double)elems * span->count[PLAN_TRAINED];
 }
 
-/* Returns the span. */
+/* Adds a unit to the span of its size; returns the span. */
 static int add_unit(struct plan_traffic *t, int64_t elems, int64_t trained, int visits,
                     int again)
 {
@@ -246,7 +247,7 @@ static int by_hash(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One of each of n items that are alike, sorted; returns how many. */
+/* Sorts n items and keeps one of each; returns how many remain. */
 static int distinct(void *items, int n, size_t size, int (*compare)(const void *, const void *))
 {
     char *base = items;
@@ -260,7 +261,7 @@ static int distinct(void *items, int n, size_t size, int (*compare)(const void *
     return kept;
 }
 
-/* A rank of each kind, span by span: what trains of it, and what does not. */
+/* Sets the shares of a rank of each kind, span by span: trained and frozen part. */
 static void set_shares(struct plan_traffic *t)
 {
     const struct groups *groups = &t->layout.groups;
@@ -331,7 +332,8 @@ void plan_traffic_init(struct plan_traffic *t, const struct topo *topo,
     }
     t->kinds = distinct(t->kind, n, sizeof *t->kind, by_hash);
     set_shares(t);
-    /* Thousands of ranks are a few kinds of ranks: what is asked of them is the largest. */
+    /* Thousands of ranks have few different readings: keep each once, since only the maximum
+       counts. */
     int kept = 0;
     for (int i = 0; i < PLAN_GAUGES; i++) {
         int from = t->first[i], points = t->first[i + 1] - from;
@@ -366,7 +368,7 @@ double plan_traffic_largest(const struct plan_traffic *t, enum plan_gauge gauge,
     double weight[PLAN_SETS * PLAN_LEGS], top = 0;
     int at[PLAN_SETS * PLAN_LEGS], n = 0;
 
-    /* A strategy runs a few of the legs. */
+    /* A strategy runs only a few of the legs. */
     for (int i = 0; i < PLAN_SETS * PLAN_LEGS; i++)
         if (times[i / PLAN_LEGS][i % PLAN_LEGS] != 0) {
             weight[n] = times[i / PLAN_LEGS][i % PLAN_LEGS];

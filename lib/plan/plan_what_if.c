@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds the figures at which another strategy would win.  The winner need not change once and
- * for all as a dial is turned, so the dial goes outwards in steps until another wins, and the
- * interval between the last two steps is halved: the whole search is run at each.
+ * Finds the figures at which another strategy would win.  The winner may change back as a dial
+ * is turned further, so the dial moves outwards in steps until another wins, and the interval
+ * of the last step is bisected.  Each point runs the whole search.
  */
 #include "plan/plan_what_if.h"
 
@@ -27,8 +27,8 @@ struct winner {
 };
 
 /*
- * Where there are several boundaries, the levels above the groups chosen may come to lie inside
- * those of another: the fabric itself is another one.
+ * With several boundaries, levels above the chosen groups may lie inside the groups of another
+ * boundary: the fabric itself is scaled.
  */
 static struct winner winner_on_slower(const struct probe *p, double times)
 {
@@ -49,16 +49,16 @@ static struct winner winner_on_slower(const struct probe *p, double times)
         t.port[k].out_Bps *= times;
         t.port[k].in_Bps *= times;
     }
-    plan_boundaries_init(&groups, &t, asked->groups->asked, &ignored); /* as it was asked */
+    plan_boundaries_init(&groups, &t, asked->groups->asked, &ignored); /* as requested */
     s.groups = &groups;
-    plan_search(&s, &ignored); /* has had a measure */
+    plan_search(&s, &ignored); /* cannot fail: it was run before */
     struct winner w = {s.best, plan_search_level(&s)};
     plan_boundaries_release(&groups);
     topo_release(&t);
     return w;
 }
 
-/* The winner where the dial stands at v. */
+/* Returns the winner with the dial at v. */
 static struct winner winner_at(const struct probe *p, double v)
 {
     struct plan_search s = *p->asked;
@@ -86,13 +86,13 @@ static int is_old(const struct probe *p, struct winner w)
 }
 
 /*
- * Halves what lies between a value and *other, up to where `want` begins to win, or if that is
- * NULL, where the old one ceases to.  Returns the winner at the value found.
+ * Bisects between a value and *other, up to where `want` begins to win or, if that is NULL,
+ * where the old winner ceases to.  Returns the winner at the value found.
  */
 static struct winner bisect(const struct probe *p, double same, struct winner now,
                             const struct winner *want, double *other)
 {
-    int slow = p->dial == PLAN_DIAL_SLOW; /* the others have whole numbers */
+    int slow = p->dial == PLAN_DIAL_SLOW; /* the other dials are whole numbers */
 
     while (fabs(same - *other) > (slow ? 1e-9 * same : 1)) {
         double half = slow ? sqrt(same * *other) : floor((same + *other) / 2);
@@ -220,7 +220,7 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
         return;
     }
     int also = !isnan(c->then_at);
-    /* One that wins for less than the digits show is left out. */
+    /* Omit one whose range is smaller than the printed digits. */
     if (!also ||
         strcmp(what_if_value_text(dial, c->at, at), what_if_value_text(dial, c->then_at, then)))
         put_winner(dial, more, c->winner, c->level, c->at, also ? ", " : "\n", out);

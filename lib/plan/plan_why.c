@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Explains why the other strategies lose.  A term is weighed by taking it away: all are priced
- * again as if it took no time (each with the algorithm that is then fastest), and the one
- * without which a strategy is least behind is what binds it.  Time that is hidden behind
- * something longer is thereby worth nothing, as it should be; shares of a sum would not show
- * it.
+ * Explains why the other strategies lose.  A term is weighed by removing it: all are priced
+ * again as if it took no time (each with its then fastest algorithm), and the term without
+ * which a strategy loses least is the one that binds it.  Time hidden under a longer term
+ * thereby counts as nothing, as it should; shares of a sum would not show that.
  */
 #include "plan/plan_why.h"
 
@@ -35,7 +34,7 @@ static enum plan_binding binding_of(const struct plan_search *s, int i,
     if (!plan_price_less(step_s, plan_price_gross_s(p)))
         return s->fixed && plan_price_better(p, best) ? PLAN_BINDS_CHOICE : PLAN_BINDS_TIE;
     for (int term = 0; term < PLAN_TERMS; term++) {
-        /* Nearer by more than the rounding of sums of whole steps. */
+        /* Closer by more than the rounding of sums of whole steps. */
         if (!plan_price_less(step_s + r->behind_without_s[term], step_s + least))
             continue;
         least = r->behind_without_s[term];
@@ -78,7 +77,7 @@ void plan_why(const struct plan_search *s, struct plan_why *out)
         out->of[i].binding = binding_of(s, i, &out->of[i]);
 }
 
-/* The lead of the best, as a part of its own time. */
+/* Returns the lead of the best, as a part of its own time. */
 static double margin(const struct plan_search *s, const struct plan_why *w)
 {
     double step_s = plan_price_gross_s(&s->list[s->best]);
@@ -110,7 +109,7 @@ static void put_margin(const struct plan_search *s, const struct plan_why *w, FI
                            : "fastest: nearer than predictions tell");
 }
 
-/* "slow tier 35.3 GB (best: 23.5 GB): ", how much of it there is. */
+/* Prints "slow tier 35.3 GB (best: 23.5 GB): ", a term's amounts. */
 static void put_term(const struct plan_price *p, const struct plan_price *best,
                      enum plan_term term, FILE *out)
 {
@@ -132,7 +131,7 @@ static void put_term(const struct plan_price *p, const struct plan_price *best,
                 a.text);
 }
 
-/* Not slower, or by rounding alone, and yet not chosen. */
+/* Explains one that is not slower, or by rounding only, and yet was not chosen. */
 static void put_tie(const struct plan_price *p, const struct plan_price *best, FILE *out)
 {
     struct units more;

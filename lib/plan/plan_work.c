@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes the time of computing: matrix products by the rate of products, all else by the
- * bytes that pass through memory (net/, engine/engine_step.c, engine/engine_update.c).
+ * Computes the time of computing: matrix products by the rate of products, everything else by
+ * the bytes that pass through memory (net/, engine/engine_step.c, engine/engine_update.c).
  */
 #include "plan/plan_cost.h"
 
@@ -13,7 +13,7 @@ enum {
     /* AdamW on one element: the moments 3 + 4, their corrections 2, root, eps, quotient 3,
        decay and step 4. */
     ADAM_FLOPS = 16,
-    ADAM_STATE = 3, /* f32 numbers an element, each read and written */
+    ADAM_STATE = 3, /* f32 numbers per element, each read and written */
     F32_BYTES = 4
 };
 
@@ -21,7 +21,7 @@ static double flops_s(const struct plan_cost *b, double flops)
 {
     double known = topo_flops_in(b->at->topo, b->at->compute_type);
 
-    /* A type that was not measured has the other one's rate, and rates_of says so. */
+    /* A type that was not measured gets the other one's rate, and rates_of names that. */
     known = known > 0 ? known : b->at->topo->flops;
     return known > 0 ? flops / known : 0;
 }
@@ -36,11 +36,13 @@ static enum use use_of(const struct model *m, int visit)
                                     : LAYER;
 }
 
-/* Products of a use; `again`: those that a backward computes once more.  The head's are not,
-   nor the last layer's, whose forward ran last of all; nor of the others the product that
-   leaves the layer, (ffn, hidden): what enters a layer is kept.  Attention is counted as the
-   whole square: kernels skip the masked half, and reach about half of the rate of products
-   (tests/gpu/FIGURES.md), which comes to the same. */
+/*
+ * Floating-point operations of a use; `again`: those that a backward computes once more.  Not
+ * the head's, nor the last layer's, whose forward has just run; nor the last product of the
+ * other layers, (ffn, hidden), whose result is kept as the next layer's input.  Attention
+ * counts as the whole square: kernels skip the masked half, and reach about half of the rate of
+ * products (tests/gpu/FIGURES.md), which comes to the same.
+ */
 static double use_flops(const struct plan_cost *b, enum use use, int again)
 {
     const struct model *m = b->at->model;
@@ -57,10 +59,10 @@ static double use_flops(const struct plan_cost *b, enum use use, int again)
 }
 
 /*
- * Numbers that pass through memory beside the products, of one token.  Forward of a layer: two
+ * Numbers that pass through memory outside of products, per token.  Forward of a layer: two
  * norms (read, write), two residual sums (two read, one written), rotation of queries and keys,
- * SwiGLU (two read, one written).  Backward: norms and sums once more with what they keep,
- * rotation, SwiGLU (three read, two written).  Head: the softmax goes over the logits three
+ * SwiGLU (two read, one written).  Backward: norms and sums once more with the values they
+ * keep, rotation, SwiGLU (three read, two written).  Head: the softmax reads the logits three
  * times, its gradient twice.  Embedding: a row read, a row written or added to.
  */
 static double use_numbers(const struct model *m, enum use use, int back)
@@ -85,7 +87,7 @@ static double update_s(const struct plan_cost *b, int span)
 
     if (!(c->topo->flops > 0) || plan_is_free(b, PLAN_UPDATE))
         return 0;
-    /* For the norm, for the update; and cleared. */
+    /* Read for the norm and for the update; and cleared. */
     bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
     if (!b->step.shape.has[STEP_SYNC]) /* parameters are slices of the master */
         bytes += plan_shard_of(b->traffic, s.params, elems) *
@@ -100,11 +102,11 @@ static void plan_work_of(const struct plan_cost *b, int visit, int span, struct 
     double rows = (double)c->micro_batch * c->seq, elems = (double)at->elems[PLAN_ALL];
     double trained = (double)at->elems[PLAN_TRAINED], w = dtype_bytes(c->wire_type);
     const struct step_space *s = &b->step.space;
-    /* A parameter whose type is another than the one that the network reads. */
+    /* Convert a parameter whose type differs from the one that the network reads. */
     enum dtype type = s->has[STEP_GATHER] ? s->wire : s->param;
     double g = dtype_bytes(c->grad_type);
     double read = type == s->read ? 0 : elems * (dtype_bytes(type) + dtype_bytes(s->read));
-    /* In a micro-step: the average, for the last may have fewer. */
+    /* Average per micro-step, because the last may have fewer micro-batches. */
     double micros = (double)c->accum / plan_micro_steps(&c->settings);
     double act = dtype_bytes(kern_kind_act(c->device, c->compute_type));
 
@@ -112,21 +114,21 @@ static void plan_work_of(const struct plan_cost *b, int visit, int span, struct 
     if (!(c->topo->flops > 0) || plan_is_free(b, PLAN_COMPUTE))
         return;
     enum use use = use_of(c->model, visit);
-    int layers = c->model->unit != NULL; /* else each parameter is multiplied by each token */
+    int layers = c->model->unit != NULL; /* 0: each parameter is multiplied by each token */
     double flops = layers ? use_flops(b, use, 0) : 2 * rows * elems;
     double there = layers ? use_numbers(c->model, use, 0) : 0;
     double back = layers ? use_numbers(c->model, use, 1) : 0;
-    /* In a sparse model everything but masks trains. */
+    /* In a sparse model everything except masks trains. */
     double part = c->model->sparse.share > 0 ? 1 : elems > 0 ? trained / elems : 0;
     rows *= micros;
     flops *= micros;
     out->forward_s = flops_s(b, flops) + plan_memory_s(b, read + act * rows * there);
-    /* Gradients of activations, and of the weights that are trained. */
+    /* Gradients of activations, and of the trained weights. */
     out->backward_s = flops_s(b, flops * (1 + part));
     out->backward_s += plan_memory_s(b, read + act * rows * back);
     if (c->recompute)
         out->backward_s += micros * flops_s(b, use_flops(b, use, 1));
-    /* A gradient apart is read, written elsewhere or added, and cleared. */
+    /* A separate gradient is read, written elsewhere or added, and cleared. */
     if (b->step.shape.has[STEP_REDUCE])
         out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + w));
     else if (c->grad_type != DTYPE_F32)
@@ -134,9 +136,8 @@ static void plan_work_of(const struct plan_cost *b, int visit, int span, struct 
 }
 
 /*
- * Seconds that computing loses to the gather that a use needs.  One that goes across is under
- * way for as long as ports take, and is priced by what was measured there; inside it is one of
- * its legs.
+ * Seconds that computing loses to the gather that a use needs.  A gather across is in flight as
+ * long as the ports need, and is priced by the loss measured there; its leg inside is included.
  */
 static double gather_lost_s(const struct plan_cost *b)
 {
@@ -168,7 +169,8 @@ void plan_works_of(const struct plan_cost *b, struct plan_work *out)
             plan_work_of(b, v, t->span_of[v], &out[v]);
     }
     for (int v = 0; v < t->visits; v++) {
-        int kept = v >= t->visits - b->at->keep; /* its backward finds what its forward had */
+        int kept = v >= t->visits - b->at->keep; /* its backward finds the unit still
+                                                    gathered */
         out[v].forward_s += lost;
         out[v].backward_s += kept ? 0 : lost;
     }
