@@ -13,72 +13,73 @@
 #include "world/world.h"
 
 /*
- * Checks whether the network of these hosts is as it should be.  Measurements are in
- * health_data.h, expectations in health_baseline.h, conclusions in health_verdict.h, the memory
- * between runs in health_memory.h; here are the functions that a command calls: measure
- * (health_check), inspect the links of one host (health_quick), or conclude again from a record
+ * Checks whether the network of these hosts is healthy.  Measurements are in health_data.h,
+ * expectations in health_baseline.h, conclusions in health_verdict.h, the memory between runs
+ * in health_memory.h.  This header has the functions that a command calls: measure
+ * (health_check), inspect the links of one host (health_quick), or judge a record again
  * (health_replay); all three end in health_answer.
  */
 struct health_options {
-    struct health_rules rules; /* its baseline is read from `baseline`, unless it is there */
-    double deadline_s;         /* from start_s (tick_now_s) */
+    struct health_rules rules; /* rules.baseline is read from `baseline`, unless it is set
+                                  already */
+    double deadline_s;         /* seconds from start_s (tick_now_s) */
     double start_s;
     enum health_level level;
-    int64_t now_s;               /* since 1970; of a run that was measured, its own counts */
-    char host[HEALTH_HOST_NAME]; /* this one */
-    const char *device;   /* whose memory messages are of, as device_open takes it; NULL: cpu */
-    const char *baseline; /* file or NULL; with `learn` it is written */
-    const char *record;   /* file or NULL: what was measured is written there */
+    int64_t now_s;               /* since 1970; a measured run uses its own time */
+    char host[HEALTH_HOST_NAME]; /* this host */
+    const char *device;   /* messages are in its memory; operand of device_open; NULL: cpu */
+    const char *baseline; /* file or NULL; with `learn` the output */
+    const char *record;   /* file for the measurements, or NULL */
     const char *prom;     /* file or NULL */
-    const char *svg;      /* file, "-": instead of the line, or NULL */
+    const char *svg;      /* file, "-": on `out` instead of the line, or NULL */
     const char *state;    /* folder; NULL: nothing is remembered */
-    struct health_memory *memory; /* borrowed; opened by who checks, where there is a folder */
+    struct health_memory *memory; /* borrowed; opened by the check if `state` is set */
     const char *sys, *proc;       /* "/sys", "/proc" */
-    const char *jobs;             /* our own job's number (Slurm's), or NULL */
+    const char *jobs;             /* number of this job (Slurm's), or NULL */
     struct health_config config;
-    int64_t cap_bytes; /* that a port may be asked to carry, all in all; 0: no cap */
-    double max_load;   /* per core, of the last minute; 0: any */
-    double remind_s;   /* with notify: what is not new is printed so often; 0: never */
+    int64_t cap_bytes; /* most bytes that a port carries in the run; 0: no cap */
+    double max_load;   /* per core, over the last minute; 0: any */
+    double remind_s;   /* with notify: interval of printing known problems again; 0: never */
     int learn, json;
-    int notify;  /* only what is new is printed */
+    int notify;  /* 1: print changes only */
     int verbose; /* 0 to 3 */
     int suggest; /* print the scheduler's line */
-    int accept;  /* as things are now they should be */
-    int force;   /* measure while a job runs, and under any load */
+    int accept;  /* 1: accept the current state as the expected one */
+    int force;   /* 1: measure while a job runs, and under any load */
 };
 void health_options_init(struct health_options *o);
-/* "change", "change,remind=12h" */
+/* Parses "change" or "change,remind=12h". */
 int health_parse_notify(struct health_options *o, const char *text, struct err *err);
 
 /*
- * Collective.  Measures, judges and prints on `out` (rank 0).  *state is right on rank 0 alone.
- * *gone: some host does not answer, so that world_close would wait in vain.  `where` is set to
- * what goes on, for whoever watches the clock.
+ * Collective.  Measures, judges and prints on `out` (rank 0).  *state is set on rank 0 only.
+ * *gone is set if some host does not answer, in which case world_close would block.  `where` is
+ * set to the current stage, for a watchdog.
  */
 int health_check(struct world *w, const struct health_options *o, const char *volatile *where,
                  FILE *out, enum health_state *state, int *gone, struct err *err);
 
 /*
- * One host, without MPI: its links and their counters, as o->sys and o->proc show them, against
- * what is remembered (o->state) and expected (o->config).
+ * Checks one host without MPI: its links and counters, as o->sys and o->proc show them, against
+ * the remembered values (o->state) and the expected ones (o->config).
  */
 int health_quick(const struct health_options *o, FILE *out, enum health_state *state,
                  struct err *err);
 
-/* A record instead of a fabric: the same bytes on `out` as the run that wrote it. */
+/* Judges a record instead of a fabric: writes the same bytes to `out` as the recorded run. */
 int health_replay(const struct health_options *o, const char *path, FILE *out,
                   enum health_state *state, struct err *err);
 
 /*
- * Judges and reports: record, line or JSON, node_exporter's text; with o->learn the baseline
- * instead, on `out` or in o->baseline, or ERR_MISMATCH where something was found or a file of
- * that name is not to be replaced.
+ * Judges and reports: record, line or JSON, node_exporter's text.  With o->learn it writes the
+ * baseline instead, to `out` or to o->baseline; ERR_MISMATCH if there are findings or a file of
+ * that name may not be replaced.
  */
 int health_answer(const struct health_data *d, const struct health_options *o, FILE *out,
                   enum health_state *state, struct err *err);
 
-/* For node_exporter; t NULL, without a verdict: UNKNOWN, and the last success that `path` has.
- */
+/* Writes node_exporter's text.  t NULL: no verdict; reports UNKNOWN, and the last success that
+   the file at `path` records. */
 struct health_report; /* health_parts.h */
 int health_write_prom(const struct health_report *t, const char *path, int64_t now_s,
                       struct err *err);

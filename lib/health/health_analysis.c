@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes the rate expected of a stream, and finds pairs that are slow while both their ends
- * are well.
+ * Computes the rate expected of a stream, and finds pairs that are slow although both their
+ * ends are healthy.
  *
  * The expected rate is the baseline's for the slower of the two ports, or that of hosts on
  * paths of the same class: the median over all ports of their own medians there.
  *
- * A pair's samples are few (one, where hosts are many) and a transient loss makes any of them
- * low.  Let p be the share of low samples where nothing is wrong, counted in this very run over
- * all pairs that are not low in their majority, with two standard errors added.  A pair with k
- * low samples of n is slow when M P(Bin(n, p) >= k) <= HEALTH_ALARMS, M being the number of
- * pairs that were measured: 5 of 5 among 64 hosts with 2 % of transients.  Until then a low
- * pair is measured again; it is well as soon as half of its samples are.
+ * A pair has few samples (one, if there are many hosts), and a transient loss makes any of them
+ * low.  Let p be the share of low samples on a healthy pair, counted in this run over all pairs
+ * whose samples are not mostly low, plus two standard errors.  A pair with k low samples of n
+ * is slow if M P(Bin(n, p) >= k) <= HEALTH_ALARMS, M being the number of pairs measured: 5 of 5
+ * among 64 hosts with 2 % of transients.  Until then a low pair is measured again; it is
+ * cleared as soon as half of its samples are not low.
  */
 #include "health/health_analysis.h"
 
@@ -23,11 +23,11 @@
 #include "base/mem.h"
 
 /*
- * Percent: where ports are at 100 / 0.75 of their baseline, one that lost the quarter of its
- * rate that is CRITICAL still is at its own: such a baseline finds no faults.
+ * Percent.  Where ports are at 100 / 0.75 of their baseline, a port that lost the quarter of
+ * its rate that is CRITICAL is still at its own: such a baseline finds no faults.
  */
 static const double stale_least = 133;
-/* A pair that was measured so often again and is neither slow nor well comes and goes. */
+/* A pair measured again so often and neither slow nor cleared is intermittent. */
 enum { PAIR_AGAIN_MOST = 16 };
 
 static int alerts(const void *rules, double percent)
@@ -35,7 +35,7 @@ static int alerts(const void *rules, double percent)
     return health_rules_state(rules, percent);
 }
 
-/* ---- what is expected ---- */
+/* ---- expected rates ---- */
 
 static int want_by_baseline(struct health_analysis *l, struct err *err)
 {
@@ -61,8 +61,8 @@ static int want_by_baseline(struct health_analysis *l, struct err *err)
 }
 
 /*
- * With few hosts a slow one spoils a large part of each other's samples, so that a port counts
- * with its best partners; with many its median does, which no number of samples pushes up.
+ * With few hosts a slow one spoils a large part of the others' samples, so a port counts with
+ * its best partners.  With many hosts its median counts, which more samples do not raise.
  */
 int health_path_rates(const struct health_data *d, const unsigned char *skip,
                       double rate[HEALTH_PATHS])
@@ -109,8 +109,8 @@ static int want_by_peers(struct health_analysis *l, const unsigned char *skip, s
 }
 
 /*
- * All ports off their baseline by the same: not so many faults but another level.  Ports are
- * compared with it then.  Three in four far above theirs: the baseline is of another fabric,
+ * All ports off their baseline by one factor are not many faults but another level, with which
+ * ports are then compared.  If three in four are far above, the baseline is another fabric's,
  * and ports are compared with each other.
  */
 static void find_shift(struct health_analysis *l)
@@ -152,7 +152,7 @@ static int analysis_by_key(const void *a, const void *b)
     return (x->residual > y->residual) - (x->residual < y->residual);
 }
 
-/* Samples of pairs whose ends are well, as percent of what the slower end can do. */
+/* Returns samples of pairs whose ends are healthy, as percent of the slower end's rate. */
 static struct seen *collect_pairs(struct health_analysis *l, int *n)
 {
     int hosts = l->d->hosts, met;
@@ -192,7 +192,7 @@ static struct health_pair count_pair(const struct health_analysis *l, const stru
         p.again += s[i].again;
     }
     p.rounds = n - p.again;
-    /* They are sorted by their residuals, and percents of one pair go with these. */
+    /* Sorted by residual; for one pair the percents have the same order. */
     int lower = (n - 1) / 2, upper = n / 2;
     p.residual = (s[lower].residual + s[upper].residual) / 2;
     p.percent = (s[lower].percent + s[upper].percent) / 2;
@@ -202,7 +202,7 @@ static struct health_pair count_pair(const struct health_analysis *l, const stru
 
 static void judge_pair(const struct health_analysis *l, struct health_pair *p, double pairs)
 {
-    int more = 0; /* samples, all of them low, that accuse */
+    int more = 0; /* number of samples, all low, that accuse */
 
     while (more < PAIR_AGAIN_MOST &&
            pairs * health_binomial_above(p->n + more, p->low + more, l->low_share) >
@@ -238,11 +238,11 @@ static void find_pairs(struct health_analysis *l)
     mem_free(seen);
 }
 
-/* ---- all ---- */
+/* ---- the analysis ---- */
 
 /*
- * Computes the expected rates once more without the streams of ports that are slow, which
- * pulled it down: by 0.4 % with one of 8 ports at 95 %, by 2 % with three of 8 at 90 %.
+ * Computes the expected rates again without the streams of slow ports, which lowered them: by
+ * 0.4 % with one of 8 ports at 95 %, by 2 % with three of 8 at 90 %.
  */
 static void judge_ends_without_slow(struct health_analysis *l)
 {
@@ -256,7 +256,7 @@ static void judge_ends_without_slow(struct health_analysis *l)
     }
     if (skipped && skipped < n) {
         struct err err;
-        want_by_peers(l, skip, &err); /* they were enough to compare the first time */
+        want_by_peers(l, skip, &err); /* cannot fail: peers sufficed the first time */
         health_ends_judge(&l->ends);
     }
     mem_free(skip);

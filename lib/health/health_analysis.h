@@ -7,182 +7,184 @@
 /* ---- ends of streams (health_ends.c) ---- */
 
 /*
- * Inside health/: which ends of streams are slow.  A stream is as fast as the slower of its two
- * ends; an end is a port's direction, a rank's, or (with one way alone) a host to which the
- * latency may be long.  Values are percent of what is
- * expected of the stream; low is bad.
+ * Internal to health/: finds the ends of streams that are slow.  A stream is as fast as the
+ * slower of its two ends.  An end is a port's direction, a rank's, or (with one way only) a
+ * host with its latency.  Values are percent of the stream's expectation; low is bad.
  */
 struct health_end {
-    int n; /* samples that count: those of ends that are slow do not */
+    int n; /* samples that count: those shared with slow ends do not */
     double median;
-    double sigma; /* the standard error of that median, percent */
-    double own;   /* the deviation of one sample */
-    double z;     /* of the median, from 100 */
-    double best;  /* as the best quarter of its partners sees it */
+    double sigma; /* standard error of the median, percent */
+    double own;   /* deviation of one sample */
+    double z;     /* distance of the median from 100, in standard errors */
+    double best;  /* value seen by the best quarter of its partners */
     int partners, saw;
-    int again; /* samples of the confirmation, and their median */
+    int again; /* number of samples in the confirmation, and their median */
     double again_median;
     int slow, confirmed;
-    int suspect; /* not slow, and it may be */
-    int denied;  /* would be slow, but is not by the confirmation */
+    int suspect; /* 1: not slow, but may turn out slow */
+    int denied;  /* 1: slow, except that the confirmation contradicts */
     const char
-        *pardon; /* static: why it is not slow outside the range; NULL: it is not there */
+        *pardon; /* static: why it is not slow although outside the range; NULL: inside */
 };
 
 struct health_ends {
     /* Set by the caller. */
     int ends, ways;
-    int few;                      /* an end counts with its best partners */
-    const double (*spread)[2];    /* [ends] least deviation of a sample, percent; NULL: 0 */
-    const unsigned char *excused; /* [ends] rates with it are no evidence against others;
-                                     borrowed, NULL: none is */
+    int few;                      /* 1: few ends; each counts with its best partners */
+    const double (*spread)[2];    /* [ends] minimal deviation of a sample, percent; NULL: 0 */
+    const unsigned char *excused; /* [ends] 1: samples with it are no evidence against others;
+                                     borrowed, NULL: none */
     int (*alerts)(const void *rules, double percent);
     const void *rules;
-    /* Samples, by health_ends_add; owned. */
+    /* Samples, added by health_ends_add; owned. */
     int samples;
     size_t sample_space;
     struct health_ends_sample {
         int end[2]; /* source, destination */
         double value;
-        int again; /* of the confirmation */
+        int again; /* 1: from the confirmation */
     } * sample;
     /* Results. */
-    double pooled; /* deviation of one sample, all ends together */
-    double z;      /* that accuses */
-    int least;     /* samples that accuse */
+    double pooled; /* deviation of one sample, over all ends */
+    double z;      /* z from which an end is accused */
+    int least;     /* samples from which an end is accused */
     struct health_end (*end)[2];
-    /* Inside. */
-    int *first[2]; /* [ends + 1] where the end's places begin */
-    int *place[2]; /* samples */
+    /* Internal. */
+    int *first[2]; /* [ends + 1] start of the end's entries in place */
+    int *place[2]; /* indices of samples, by end */
     struct health_met *met;
-    double *space; /* [samples] */
+    double *space; /* [samples] scratch */
     double peers[2];
 };
 
 enum {
     HEALTH_AGAIN = 12,      /* samples of a confirmation */
-    HEALTH_AGAIN_LEAST = 6, /* fewer confirm nothing and deny nothing */
+    HEALTH_AGAIN_LEAST = 6, /* with fewer it neither confirms nor contradicts */
 };
-/* Percent: what one and the same healthy port differs by from run to run at least (measured).
- */
+/* Percent: minimal difference of one healthy port from run to run (measured). */
 #define HEALTH_SIGMA_LEAST 0.5
 
-/* With one way alone the sample is there from either end. */
+/* Adds a sample.  With one way only it counts for both ends. */
 void health_ends_add(struct health_ends *e, int src, int dst, double value, int again);
-/* Fills end and the rest of the results. */
+/* Judges all ends: fills end and the other results. */
 void health_ends_judge(struct health_ends *e);
 void health_ends_release(struct health_ends *e);
-/* Only the index, for the three below. */
+/* Builds the index that the three functions below need. */
 void health_ends_index(struct health_ends *e);
 /*
- * Returns the median of an end's samples (those that count), or where ends are few the upper
- * quartile over the partners of the median with each.  *n of them; 0: NaN.
+ * Returns the median of an end's samples that count, or, with few ends, the upper quartile over
+ * its partners of the median with each.  Sets *n to their number; 0: returns NaN.
  */
 double health_ends_level(struct health_ends *e, int k, int way, int *n);
-/* The median (p 50), or a lower percentile, of the levels of all ends; 0: there are none. */
+/* Returns the median (p 50), or a lower percentile, of the levels of all ends; 0 if there are
+   none. */
 double health_ends_percentile(struct health_ends *e, double p);
-/* The robust deviation of one sample of the end, from its median, or where pairs have samples
- * enough, from those with each partner. */
+/* Returns the robust deviation of one sample of an end from its median, or, with enough samples
+   per pair, from the median with each partner. */
 double health_ends_deviation(struct health_ends *e, int k, int way);
 
-/* ---- what chance does ---- */
+/* ---- statistics ---- */
 
-/* The share of runs on a healthy fabric that may accuse somebody of one kind of fault. */
+/* Share of runs on a healthy fabric that may accuse anybody of one kind of fault. */
 #define HEALTH_ALARMS 1e-4
 
-/* z above which a standard normal value lies with probability q, 0 < q <= 0.5. */
+/* Returns the z that a standard normal value exceeds with probability q, 0 < q <= 0.5. */
 double health_normal_z(double q);
 /*
- * The same where the standard deviation is itself an estimate from `freedom` independent
+ * As above for a standard deviation that is itself estimated from `freedom` independent
  * residuals (Student's t by its expansion of Cornish and Fisher, first term).
  */
 double health_student_z(double q, double freedom);
-/* Probability of k or more successes among n, each with probability p. */
+/* Returns the probability of k or more successes among n, each with probability p. */
 double health_binomial_above(int n, int k, double p);
 
 /*
- * The z that accuses: HEALTH_ALARMS over `tests` tests at once (Bonferroni), the deviation
- * being a MAD of `residuals` values, which is worth 37 % of them (its efficiency).
+ * Returns the z that accuses: HEALTH_ALARMS over `tests` simultaneous tests (Bonferroni), if
+ * the deviation is a MAD of `residuals` values, which is worth 37 % of them (its efficiency).
  */
 double health_accusing_z(double tests, double residuals);
 
 /*
- * The standard error of a median of n values of deviation sigma: sqrt(pi / 2) sigma / sqrt(n).
+ * Returns the standard error of a median of n values of deviation sigma: sqrt(pi / 2) sigma /
+ * sqrt(n).
  */
 double health_median_error(double sigma, int n);
 
 /*
- * `own`, a MAD of n values, unless it may well be `pooled` by chance (then that, which is known
- * much better): a MAD of n normal values has a relative error of 1.17 / sqrt(n), and three of
- * these are allowed.
+ * Returns `own`, a MAD of n values, or `pooled`, which is known much better, if chance explains
+ * the difference: a MAD of n normal values has a relative error of 1.17 / sqrt(n), of which
+ * three are allowed.
  */
 double health_deviation(double own, int n, double pooled);
 
 /* ---- ports and pairs (health_analysis.c) ---- */
 
 /*
- * Inside health/: which ports and pairs are slow, or may be, by the rates of streams.  A
- * verdict names them (health_judge.c), a plan measures what is missing (health_plan.c).
+ * Internal to health/: finds ports and pairs that are slow, or may be, by the rates of streams.
+ * A verdict names them (health_judge.c), a plan measures the missing samples (health_plan.c).
  */
-struct health_pair { /* one direction between two hosts, both of which are well */
+struct health_pair { /* one direction between two hosts, both healthy */
     int src, dst;
-    int n, low;         /* samples, and those that are low */
-    int rounds, again;  /* of the rounds, of the confirmation */
-    int need;           /* samples that accuse when all are low; those there are with them */
-    double residual, z; /* percent of what the slower of its ends can do */
-    double percent;     /* of what is expected, as a port's */
+    int n, low;         /* samples, and low ones among them */
+    int rounds, again;  /* samples from the rounds, from the confirmation */
+    int need;           /* samples that accuse if all are low, present ones included */
+    double residual, z; /* percent of the rate of its slower end */
+    double percent;     /* percent of the expected rate, as a port's */
     int slow, suspect;
 };
 
 struct health_analysis {
     const struct health_data *d;
     const struct health_rules *rules;
-    double (*want)[2]; /* [hosts] rate of a port, on the commonest path */
+    double (*want)[2]; /* [hosts] expected rate of a port, on the most common path */
     double rate[HEALTH_PATHS];
-    double (*spread)[2];    /* [hosts] of a sample, percent */
-    double shift;           /* of a baseline: all ports are at this percent of it; else 100 */
-    double stale;           /* so, and so far above it that it is of no use: what is expected is
-                               what the ports reach now; else 0 */
-    unsigned char *excused; /* [hosts] health_excused */
-    struct health_ends ends; /* of d->samples, percent of what is expected */
-    double low_share;        /* how often chance makes a sample low, an upper bound */
-    int pairs;               /* that have low samples */
+    double (*spread)[2];     /* [hosts] deviation of a sample, percent */
+    double shift;            /* percent of the baseline at which all ports are; else 100 */
+    double stale;            /* as shift, if so far above that the baseline is useless and the
+                               expectation is the ports' present rate; else 0 */
+    unsigned char *excused;  /* [hosts] from health_excused */
+    struct health_ends ends; /* ends of d->samples, percent of the expected rate */
+    double low_share;        /* probability that chance makes a sample low, an upper bound */
+    int pairs;               /* pairs with low samples */
     struct health_pair *pair;
 };
 
-/* ERR_INPUT: too few hosts to compare; ERR_MISMATCH: the baseline is of another fabric. */
+/* Analyses d.  ERR_INPUT: too few hosts to compare; ERR_MISMATCH: the baseline is another
+   fabric's. */
 int health_analyse(struct health_analysis *l, const struct health_data *d,
                    const struct health_rules *rules, struct err *err);
 void health_analysis_release(struct health_analysis *l);
 
 /*
- * From the samples: the rate on paths of each class, the median over ports of their own
- * medians; 0 where there are none.  Returns the commonest class.  `skip` [samples]: those that
- * do not count (a class all of whose samples are skipped keeps its rate), or NULL.
+ * Computes from the samples the rate on paths of each class: the median over ports of their own
+ * medians; 0 for a class without samples.  Returns the most common class.  skip: [samples] 1:
+ * ignore the sample (a class whose samples are all ignored keeps its rate); NULL: none.
  */
 int health_path_rates(const struct health_data *d, const unsigned char *skip,
                       double rate[HEALTH_PATHS]);
 
 /*
- * Hosts whose link was down, or that fell silent: rates with them are no evidence against the
- * others.  Owned by the caller (mem_free), [hosts]; nobody is where there are but two.
+ * Returns [hosts], owned by the caller (mem_free): 1 for hosts whose link was down or that
+ * became silent, so that rates with them are no evidence against others.  All 0 if there are
+ * only two hosts.
  */
 unsigned char *health_excused(const struct health_data *d);
-/* Judges the other data (health_facts.c): links, silence, wrong words, time. */
+/* Judges the other data (health_facts.c): links, silence, wrong words, stalls. */
 void health_judge_facts(const struct health_data *d, const struct health_rules *rules,
                         struct health_verdict *v);
-/* Ranks and those of their host; latencies; all hosts at once (health_other.c). */
+/* Judge ranks against those of their host; latencies; all hosts at once (health_other.c). */
 void health_judge_ranks(const struct health_data *d, const struct health_rules *rules,
                         struct health_verdict *v);
 void health_judge_latency(const struct health_data *d, const struct health_rules *rules,
                           struct health_verdict *v);
-/* All at once are slow when they are so as often in a row. */
+/* Runs in a row that must be slow before all hosts at once are reported as slow. */
 enum { HEALTH_COLLECTIVE_RUNS = 4 };
 void health_judge_collective(const struct health_data *d, const struct health_rules *rules,
                              struct health_verdict *v);
 /*
- * Hosts first .. first + count - 1 are to run a collective next: all of them, then the halves
- * of what was slow; 0: no more.  A function of the data alone.
+ * Returns 1 if hosts first .. first + count - 1 are to run a collective next: all hosts, then
+ * the halves of a slow range; 0: nothing left.  Depends on the data alone.
  */
 int health_bisect(const struct health_data *d, const struct health_rules *rules, int *first,
                   int *count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Turns a run's data, whether just measured or from a record, into an answer: verdict,
- * baseline; disabled checks and known findings are left out, earlier runs count, files are
- * written, the line is printed, and its findings are remembered.
+ * Turns a run's data, measured or from a record, into an answer: verdict or baseline.  Removes
+ * disabled checks and known noise, takes earlier runs into account, writes the files, prints
+ * the line, and stores the findings.
  */
 #include <string.h>
 
@@ -51,7 +51,7 @@ int health_report(const struct health_data *d, struct health_verdict *v,
     struct io_out file;
     int rc = 0, enabled = 0;
 
-    for (int i = 0; i < v->findings; i++) /* a code without a name: it could not measure */
+    for (int i = 0; i < v->findings; i++) /* a code without a name: the run could not measure */
         t.measured &= health_check_find(v->finding[i].code)->name != NULL;
     t.ignored = health_filter(d, v, &o->config);
     for (const struct health_check *c = health_checks; c->code; c++)
@@ -73,7 +73,8 @@ int health_report(const struct health_data *d, struct health_verdict *v,
             rc = io_commit(&file, err);
         }
     }
-    /* Remembered before it is printed: a state that cannot be written were a second answer. */
+    /* Store before printing: a failure to write the state would otherwise give a second
+       answer. */
     if (rc == 0 && m && speaks)
         health_reconcile_printed(m, v, d->when_s);
     if (rc == 0 && m)
@@ -90,7 +91,7 @@ int health_report(const struct health_data *d, struct health_verdict *v,
     return rc;
 }
 
-/* A baseline, on `out` or in a file; or a new one for the one that there is, and a verdict. */
+/* Writes a baseline, to `out` or a file; or replaces an existing one and gives a verdict. */
 static int answer_learn(const struct health_data *d, struct health_verdict *v,
                         const struct health_options *o, FILE *out, enum health_state *state,
                         struct err *err)
@@ -100,7 +101,7 @@ static int answer_learn(const struct health_data *d, struct health_verdict *v,
                        o->learn ? "learned" : "accepted", v->finding[0].text);
     if (o->baseline && health_baseline_write(d, o->baseline, o->accept, err))
         return -1;
-    if (!o->learn) /* compared with itself, not with what was */
+    if (!o->learn) /* compared with itself, not with the old baseline */
         return health_report(d, v, o, out, state, err);
     if (!o->baseline)
         health_baseline_print(d, out);
@@ -123,7 +124,7 @@ int health_answer(const struct health_data *d, const struct health_options *o, F
     }
     if (rc == 0 && o->record && health_store_write(&health_record_store, d, o->record, 1, err))
         rc = err_prefix(err, "cannot write record '%s': ", o->record);
-    if (rc == 0 && learns && d->hosts < HEALTH_HOSTS_ALONE) /* nothing to be compared with */
+    if (rc == 0 && learns && d->hosts < HEALTH_HOSTS_ALONE) /* no third host to compare with */
         health_judge_facts(d, &rules, &v);
     else if (rc == 0)
         rc = health_judge(d, &rules, &v, err);

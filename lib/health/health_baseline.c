@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads and writes baselines, paro-baseline/2 (paro-baseline(5)), and makes one of samples. */
+/* Reads and writes baselines, paro-baseline/2 (paro-baseline(5)), and learns one from
+   samples. */
 #include "health/health_baseline.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "base/mem.h"
 #include "health/health_analysis.h"
 
-#define RATIO_MOST 1e3 /* between two paths */
+#define RATIO_MOST 1e3 /* of two paths' rates */
 
 /* ---- the file ---- */
 
@@ -24,7 +25,7 @@ static const struct record head[] = {
     {0}};
 
 #define E struct health_expected
-/* The rates of paro-topology(5); the spread of a sample that deviates by itself is 1. */
+/* Rates of paro-topology(5); the spread of a sample that has no other is 1. */
 static const struct record port_fields[] = {
     HEALTH_NAME(E, host, "host"),
     RECORD_INT(E, ranks, "ranks", 1, INT32_MAX),
@@ -154,7 +155,7 @@ int health_baseline_check(const struct health_baseline *b, const struct health_d
 
 /* ---- learning ---- */
 
-/* Four digits: more are not known. */
+/* Rounds to four digits: the measurement has no more. */
 static double round_4(double v)
 {
     char text[40];
@@ -164,8 +165,8 @@ static double round_4(double v)
 }
 
 /*
- * Each sample as it would be on the most common class, whose rate is `rate` of it; a port is
- * what it is in a verdict.
+ * Learns ports: scales each sample to the most common class, whose rate is `rate` of it, and
+ * computes a port as a verdict does.
  */
 static void learn_ports(struct health_baseline *b, const struct health_data *d,
                         const double rate[HEALTH_PATHS], int commonest)
@@ -212,7 +213,8 @@ struct health_baseline health_baseline_learn(const struct health_data *d)
 
     b.port = mem_new((size_t)d->hosts, sizeof *b.port);
     for (int i = 0; i < HEALTH_PATHS; i++)
-        if (rate[i] > 0) { /* of paths that are further apart the most that a baseline says */
+        if (rate[i] > 0) { /* clamp the ratio of longer paths to the most that a baseline
+                              holds */
             double ratio = fmax(round_4(rate[i] / rate[commonest]), 1 / RATIO_MOST);
             HEALTH_ADD(&b.paths) = (struct health_ratio){i, fmin(ratio, RATIO_MOST)};
         }
@@ -230,7 +232,7 @@ void health_baseline_print(const struct health_data *d, FILE *out)
     health_baseline_release(&b);
 }
 
-/* The port that would change most, in words. */
+/* Sets err to the port that would change most. */
 static void describe_change(const struct health_data *d, const struct health_baseline *new,
                             const char *path, struct err *err)
 {
@@ -260,7 +262,7 @@ static void describe_change(const struct health_data *d, const struct health_bas
     health_baseline_release(&old);
 }
 
-/* A file at `path` that is no baseline, of whatever version, is not replaced. */
+/* Refuses to replace a file at `path` that is no baseline of any version. */
 static int check_replaced(const char *path, struct err *err)
 {
     static const char format[] = "format: paro-baseline/";

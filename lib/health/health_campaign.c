@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes samples within a time limit, and reports a host that no longer answers. */
+/* Takes samples within a time limit, and detects a host that no longer answers. */
 #include "health/health_campaign.h"
 
 #include <inttypes.h>
@@ -15,33 +15,32 @@
 
 enum {
     PING_BYTES = 8,
-    GATHERS = 4,        /* of a collective, the first opens its connections */
+    GATHERS = 4,        /* per collective; the first one opens its connections */
     GATHER_LEAST = 4096 /* bytes from each rank */
 };
 
-/* Runs that so many rounds come to: most of them once more, to open connections; two to size.
-   */
+/* Runs of `rounds` rounds: most run once more to open connections; two measure the size. */
 #define RUNS(rounds) (2 * (int64_t)(rounds) + 2)
-/* And with those of the confirmation, and one for all hosts at once. */
+/* Adds the runs of a confirmation, and one of all hosts at once. */
 #define ALL_RUNS(rounds) (RUNS(rounds) + 2 * HEALTH_AGAIN + 1)
 
-/* A stream's time: long compared with the naps of a waiting rank (100 us), a time slice (4 ms).
- */
+/* Duration of a stream: long compared with the sleeps of a waiting rank (100 us) and a time
+   slice (4 ms). */
 static const double round_s = 0.06;
-/* Pings of a pair, of which the quickest counts: what others do on the hosts makes them slower,
- * and nothing makes them quicker. */
+/* Duration of a pair's pings, of which the quickest counts: other work on the hosts only slows
+   pings down. */
 static const double pings_s = 0.01;
 
 struct health_round {
     int *dst; /* [hosts], owned */
     struct probe_round round;
-    int fresh; /* has not run: its first run opens connections and is not entered */
+    int fresh; /* 1: has not run yet; its first run opens connections and is not recorded */
 };
 
 struct round_report { /* a rank's report of a round */
     double host_Bps, rank_Bps, took_s;
     int64_t wrong, gpu_wrong[2];
-    int over; /* rank 0's counts: the time is over */
+    int over; /* rank 0's value counts: time is up */
 };
 
 static const struct groups *campaign_hosts_of(const struct health_campaign *t)
@@ -49,7 +48,7 @@ static const struct groups *campaign_hosts_of(const struct health_campaign *t)
     return &t->world->groups;
 }
 
-/* Where bytes do not come the campaign ends, and nothing else may be asked of its peers. */
+/* If bytes did not arrive the campaign ends, and its peers receive no more requests. */
 static int went(struct health_campaign *t, int rc, const struct err *err)
 {
     if (rc == 0 || err->code != ERR_PEER)
@@ -66,11 +65,11 @@ static int fit_cap(struct health_campaign *t, int rounds, int64_t cap_bytes, str
     t->left = INT64_MAX;
     if (cap_bytes == 0)
         return 0;
-    if (each < PROBE_BYTES_LEAST) /* rounds that do not fit are reported as missing */
+    if (each < PROBE_BYTES_LEAST) /* rounds that exceed the cap are reported as missing */
         each = PROBE_BYTES_LEAST;
     if (t->bytes > each)
         t->bytes = each;
-    t->left = cap_bytes - PROBE_BYTES_LEAST; /* for sizing */
+    t->left = cap_bytes - PROBE_BYTES_LEAST; /* used up by measuring the size */
     if (cap_bytes >= least)
         return 0;
     return err_set(err, ERR_INPUT,
@@ -87,7 +86,7 @@ static int least_members(const struct groups *g, int first, int count)
     return least;
 }
 
-/* The bytes that a rank contributes so that the ports carry about so many. */
+/* Returns the bytes that each rank contributes so that ports carry about `bytes`. */
 static int64_t gather_bytes(const struct health_campaign *t, int first, int count,
                             int64_t bytes)
 {
@@ -98,8 +97,8 @@ static int64_t gather_bytes(const struct health_campaign *t, int first, int coun
 }
 
 /*
- * The remainder is for runs of all hosts, of a half, of a half of that: a port is in one of
- * each level.  Nothing is measured after them.
+ * Returns each ring's part of the remaining bytes: runs of all hosts, of a half, of a half of
+ * that, and so on; a port takes part in one per level.  Nothing is measured after them.
  */
 static int64_t ring_bytes(const struct health_campaign *t)
 {
@@ -121,8 +120,8 @@ int health_campaign_open(struct health_campaign *t, int rounds, int64_t cap_byte
     t->missing = -1;
     t->start_s = tick_now_s();
     /*
-     * No host is waited for longer than a third of the time: a host that stops answering is
-     * found, the reports of the others come in (they find it no later than a third after), and
+     * No host is waited for longer than a third of the time: then a host that stops answering
+     * is detected, the others' reports arrive (they detect it no later than a third after), and
      * a third is left for the answer.
      */
     w->deadline_s = fmax(0.2, (t->end_s - t->start_s) / 3);
@@ -131,7 +130,7 @@ int health_campaign_open(struct health_campaign *t, int rounds, int64_t cap_byte
     health_kernel_open(&t->kernel);
     int rc = probe_size(w, &hosts, round_s, &t->bytes, err);
     rc = rc ? rc : fit_cap(t, rounds, cap_bytes, err);
-    if (rc == 0) { /* room of a rank for a round, and for what all hosts give around a ring */
+    if (rc == 0) { /* space of a rank for a round, and for a ring of all hosts */
         int count = w->groups.count;
         int64_t round = probe_shift_space(&w->groups, t->bytes),
                 ring = probe_ring_space(count, gather_bytes(t, 0, count, t->bytes));
@@ -163,7 +162,7 @@ void health_campaign_close(struct health_campaign *t)
 
 /* ---- rounds ---- */
 
-/* The round's number, made ready if it is new. */
+/* Finds a round's number, and prepares the round if it is new. */
 static int ready_round(struct health_campaign *t, const int *dst, int *number, struct err *err)
 {
     const struct groups *g = campaign_hosts_of(t);
@@ -186,7 +185,7 @@ static int ready_round(struct health_campaign *t, const int *dst, int *number, s
     return 0;
 }
 
-/* A GPU's wrong words count for itself, not for the stream that carried them. */
+/* Wrong words of a GPU count for it, not for the stream that carried them. */
 static void enter_gpus(struct health_campaign *t, const struct round_report *all)
 {
     for (int i = 0; i < t->data->gpus.count; i++)
@@ -194,7 +193,7 @@ static void enter_gpus(struct health_campaign *t, const struct round_report *all
             t->data->gpus.at[i].wrong[way] += all[campaign_hosts_of(t)->rank[i]].gpu_wrong[way];
 }
 
-/* Into a host, beyond those that were wrong when the other one sent them. */
+/* Counts wrong words received by a host, less those that were wrong when sent. */
 static void enter_wrong(struct health_campaign *t, const struct round_report *all, int src,
                         int dst)
 {
@@ -221,7 +220,7 @@ static void campaign_enter(struct health_campaign *t, const struct health_round 
         if (round->dst[k] >= 0)
             from[round->dst[k]] = k;
     enter_gpus(t, all);
-    for (int i = 0; i < g->ranks; i++) { /* data count them host by host, wherever they are */
+    for (int i = 0; i < g->ranks; i++) { /* data number ranks host by host */
         int r = g->rank[i], to = g->group_of[r], src = from[to], sender = -1;
         if (src < 0)
             continue;
@@ -230,7 +229,7 @@ static void campaign_enter(struct health_campaign *t, const struct health_round 
         if (counts && g->local_of[r] == 0 && all[r].host_Bps > 0)
             HEALTH_ADD(&t->data->samples) = (struct health_sample){
                 .src = src, .dst = to, .round = t->ran, .stage = stage, .Bps = all[r].host_Bps};
-        /* Several ranks send to this one where their host has more of them. */
+        /* If the sending host has more ranks, several send to this one. */
         if (counts && g->members[to] > 1 && g->members[src] <= g->members[to])
             sender = g->first[src] + g->local_of[r] % g->members[src];
         if (sender >= 0 && all[r].rank_Bps > 0)
@@ -240,7 +239,7 @@ static void campaign_enter(struct health_campaign *t, const struct health_round 
     mem_free(from);
 }
 
-/* One round, and every rank's report of it. */
+/* Runs one round and gathers every rank's report. */
 static int campaign_run(struct health_campaign *t, struct probe_round *r,
                         struct round_report *all, struct err *err)
 {
@@ -253,7 +252,7 @@ static int campaign_run(struct health_campaign *t, struct probe_round *r,
                                 .gpu_wrong = {got.gpu_wrong[0], got.gpu_wrong[1]},
                                 .over = tick_now_s() > t->until_s};
 
-    /* A GPU that has failed sends and takes what it likes: then no round counts. */
+    /* A failed GPU may send and receive anything: then no round counts. */
     if (t->probe.gpu && (rc == 0 || err->code == ERR_DEVICE))
         rc = world_agree(t->world, rc, err);
     return rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
@@ -265,7 +264,7 @@ static int campaign_run_round(struct health_campaign *t, int number, enum health
     const struct groups *g = campaign_hosts_of(t);
     struct health_round *round = &t->round[number];
 
-    if (t->bytes > t->left) { /* the same on all ranks: a port would carry more than it may */
+    if (t->bytes > t->left) { /* equal on all ranks; another round would exceed the cap */
         t->over = t->data->capped = 1;
         return 0;
     }
@@ -279,7 +278,7 @@ static int campaign_run_round(struct health_campaign *t, int number, enum health
         t->ran += counts;
     } else if (err->code == ERR_PEER &&
                exec_mpi_arrived(round->round.exec) < round->round.in_bytes) {
-        for (int k = 0; k < g->count; k++) /* whose bytes did not come to this rank */
+        for (int k = 0; k < g->count; k++) /* find the host whose bytes did not arrive */
             if (round->dst[k] == g->group_of[t->world->rank])
                 t->missing = k;
     }
@@ -297,7 +296,7 @@ int health_campaign_rounds(struct health_campaign *t, const struct health_plan *
         rc = went(t, ready_round(t, plan->dst + (int64_t)i * plan->hosts, &number, err), err);
         if (rc == 0 && !t->over && t->round[number].fresh) {
             rc = campaign_run_round(t, number, plan->stage, 0, err);
-            if (t->ran == 0) /* drop what was seen while connections opened */
+            if (t->ran == 0) /* drop queue samples from opening connections */
                 health_kernel_forget(&t->kernel);
         }
         if (rc == 0 && !t->over)
@@ -313,9 +312,9 @@ int health_campaign_rounds(struct health_campaign *t, const struct health_plan *
 int health_campaign_latency(struct health_campaign *t, int most, struct err *err)
 {
     const struct groups *g = campaign_hosts_of(t);
-    /* With an odd number of hosts one rests in each round: its partner is not there. */
+    /* With an odd number of hosts one rests in each round: its partner does not exist. */
     int even = g->count + g->count % 2, cycle = even - 1, met = 0, rc = 0;
-    /* Whole cycles, so that every pair is met as often; with many hosts a part of one. */
+    /* Whole cycles, so that pairs are measured equally often; with many hosts part of one. */
     int rounds = cycle > most ? most : (most + cycle - 1) / cycle * cycle;
     struct probe_flow *pair = mem_new((size_t)g->count, sizeof *pair);
     struct round_report *all = mem_new((size_t)g->ranks, sizeof *all);
@@ -340,7 +339,7 @@ int health_campaign_latency(struct health_campaign *t, int most, struct err *err
             if (met == t->data->latencies.count)
                 HEALTH_ADD(&t->data->latencies) =
                     (struct health_latency){g->group_of[src], g->group_of[pair[p].dst], s};
-            else /* of two measurements the smaller one counts, as among its pings */
+            else /* keep the smaller of two measurements, as among pings */
                 t->data->latencies.at[met].s = fmin(t->data->latencies.at[met].s, s);
         }
         if (rc == 0)
@@ -355,7 +354,7 @@ int health_campaign_latency(struct health_campaign *t, int most, struct err *err
 
 /* ---- all hosts at once ---- */
 
-/* The rate of the slowest way around, and the latency of a step. */
+/* Expected seconds of a ring: by the slowest host's rate and the latency of each step. */
 static double gather_wants(const struct health_campaign *t, int first, int count, int64_t bytes)
 {
     const struct health_data *d = t->data;
@@ -378,7 +377,8 @@ static double gather_wants(const struct health_campaign *t, int first, int count
     return (count - 1) * ((double)(bytes * rails) / slowest + step_s);
 }
 
-/* Around a ring it is the neighbour that passed it on; those that gave it are others. */
+/* Wrong words are reported for the ring neighbour that passed them on, less those that their
+   origins sent wrong. */
 static void enter_ring(struct health_campaign *t, const struct round_report *all, int first,
                        int count)
 {
@@ -435,7 +435,7 @@ int health_campaign_collective(struct health_campaign *t, int first, int count, 
     return rc;
 }
 
-/* ---- the end ---- */
+/* ---- reports ---- */
 
 struct report {
     double drain_Bps, waited_s, watched_s;
@@ -455,7 +455,7 @@ static void enter_report(struct health_campaign *t, int rank, const struct repor
         d->host[k].drain_Bps = r->drain_Bps;
     if (r->missing >= 0)
         health_data_add_stall(d, r->missing, k, r->waited_s);
-    for (int i = 0; i < d->links.count; i++) /* each rank of the host sees the same */
+    for (int i = 0; i < d->links.count; i++) /* each rank of the host reports the same link */
         if (d->links.at[i].host == k && strcmp(d->links.at[i].name, link) == 0)
             return;
     if (link[0]) {
@@ -472,7 +472,7 @@ static void enter_report(struct health_campaign *t, int rank, const struct repor
     }
 }
 
-/* All answer: one exchange.  Not all do: what comes to rank 0 in time. */
+/* Uses one exchange if all answer; otherwise takes the reports that reach rank 0 in time. */
 void health_campaign_reports(struct health_campaign *t)
 {
     const struct groups *g = campaign_hosts_of(t);
@@ -502,6 +502,6 @@ void health_campaign_reports(struct health_campaign *t)
             enter_report(t, r, &all[r]);
         }
     mem_free(got);
-    if (!t->stalled) /* else messages may still be on their way into it */
+    if (!t->stalled) /* otherwise messages may still arrive in it */
         mem_free(all);
 }

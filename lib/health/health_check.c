@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Runs a check in order: rounds, latency, confirmation of suspected ends and pairs, all hosts
- * at once where there are none, reports.  The next measurement follows from the data so far;
- * rank 0 decides, for it alone has the baseline, and sends its decision to the others.
+ * at once if there are no suspects, reports.  The data so far determine the next measurement;
+ * rank 0 decides, because it alone has the baseline, and broadcasts its decision.
  */
 #include <glob.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 #include "health/health_campaign.h"
 
 enum {
-    LATENCY_PARTNERS = 7, /* of a host */
+    LATENCY_PARTNERS = 7, /* per host */
     LATENCY_PARTNERS_DEEP = 15,
-    COLLECTIVE_HOSTS = 3, /* two are a pair */
+    COLLECTIVE_HOSTS = 3, /* two hosts are just a pair */
     BUSY_PATH = 600
 };
 
@@ -30,10 +30,10 @@ struct check {
     struct health_baseline baseline;
     struct health_data *data;
     struct health_campaign campaign;
-    struct device *device; /* NULL: the hosts' memory */
+    struct device *device; /* NULL: messages are in host memory */
 };
 
-/* Collective: rank 0's error, or its `bytes` at `data` (0: nothing), for all. */
+/* Collective: broadcasts rank 0's error, or its `bytes` at `data` (0: nothing). */
 static int check_share(struct check *c, int rc, void *data, int64_t bytes, struct err *err)
 {
     struct err shared = {0};
@@ -49,7 +49,7 @@ static int check_share(struct check *c, int rc, void *data, int64_t bytes, struc
     return bytes ? world_bcast(c->world, data, bytes, 0, err) : 0;
 }
 
-/* ---- before ---- */
+/* ---- preparation ---- */
 
 static void check_describe(struct check *c)
 {
@@ -72,7 +72,7 @@ static void check_describe(struct check *c)
         d->asked |= 1u << HEALTH_PART_COLLECTIVE;
 }
 
-/* A name that was cut to its ends may be another's, one time in 2^32: nobody could be named. */
+/* Shortened names may collide, once in 2^32: findings would be ambiguous. */
 static int check_names(const struct health_data *d, char *const *raw, struct err *err)
 {
     for (int k = 0; k < d->hosts; k++)
@@ -85,7 +85,8 @@ static int check_names(const struct health_data *d, char *const *raw, struct err
     return 0;
 }
 
-/* A job that is not ours into `job`: cgroup/v2; v1; several slurmds on a host, some sites. */
+/* Finds another job than ours: under cgroup v2; v1; with several slurmds on a host, at some
+   sites. */
 static int find_job(const struct health_options *o, char job[32])
 {
     static const char *const places[] = {"system.slice/slurmstepd.scope",
@@ -113,10 +114,10 @@ static int find_job(const struct health_options *o, char job[32])
 }
 
 /*
- * Why this host is busy: another job of Slurm's runs on it, or its load is above the limit; ""
- * when it is not, or with o->force.  A load average is late: it is the last minute's, high
- * after a job has ended and low when one begins; hence no limit unless one is asked for.  Slurm
- * keeps a folder for every job on the host: that is true this moment.
+ * Writes why this host is busy: another Slurm job runs on it, or its load is above the limit;
+ * "" if it is not busy, or with o->force.  A load average lags by a minute, high after a job
+ * has ended and low when one begins; hence there is no limit unless requested.  Slurm's folder
+ * for every job on the host is up to date.
  */
 static void find_busy(const struct health_options *o, char why[96])
 {
@@ -141,7 +142,7 @@ static void find_busy(const struct health_options *o, char why[96])
         fclose(f);
 }
 
-/* Collective: nobody measures while one of the hosts does something else. */
+/* Collective: fails on all ranks if one of the hosts is busy. */
 static int check_busy(struct check *c, struct err *err)
 {
     struct world *w = c->world;
@@ -158,7 +159,7 @@ static int check_busy(struct check *c, struct err *err)
     return rc;
 }
 
-/* Collective: the GPU of this rank; and all ranks know all. */
+/* Collective: opens this rank's GPU and exchanges names and indices. */
 static int check_open_gpu(struct check *c, struct err *err)
 {
     struct world *w = c->world;
@@ -184,7 +185,7 @@ static int check_open_gpu(struct check *c, struct err *err)
     return rc;
 }
 
-/* The files that rank 0 alone reads: what is remembered, what is expected. */
+/* Reads the files of rank 0: state and baseline. */
 static int check_read_files(struct check *c, struct err *err)
 {
     const struct health_options *o = c->o;
@@ -201,7 +202,7 @@ static int check_read_files(struct check *c, struct err *err)
     return 0;
 }
 
-/* Checks the conditions that all ranks see alike, then the files. */
+/* Checks conditions that are equal on all ranks, then reads the files. */
 static int check_prepare(struct check *c, struct err *err)
 {
     int hosts = c->data->hosts;
@@ -223,7 +224,7 @@ static int check_prepare(struct check *c, struct err *err)
 
 /* ---- measuring ---- */
 
-/* Two hosts that learn have nothing to be compared with: nothing follows from what they saw. */
+/* Two hosts that learn have nothing to be compared with, so their data yield no conclusions. */
 static int is_blind(const struct check *c)
 {
     return c->data->hosts < HEALTH_HOSTS_ALONE && (c->o->learn || c->o->accept);
@@ -235,7 +236,7 @@ static void finished(struct check *c, enum health_part part)
         c->data->done |= 1u << part;
 }
 
-/* Collective: rank 0's plan on every rank; rounds 0: nothing is to be measured. */
+/* Collective: distributes rank 0's plan; rounds 0: there is nothing to measure. */
 static int next_plan(struct check *c, struct health_plan *p, struct err *err)
 {
     int rank = c->world->rank;
@@ -247,14 +248,14 @@ static int next_plan(struct check *c, struct health_plan *p, struct err *err)
     if (head.rounds == 0)
         return 0;
     int64_t cells = (int64_t)head.rounds * head.hosts;
-    if (rank) { /* with a dst of its own */
+    if (rank) { /* allocate its own dst */
         head.dst = mem_new((size_t)cells, sizeof *p->dst);
         *p = head;
     }
     return world_bcast(c->world, p->dst, cells * (int64_t)sizeof *p->dst, 0, err);
 }
 
-/* Collective: whether somebody is accused, of that code alone unless it is 0. */
+/* Collective: sets *accused if there are findings, with `code` only unless that is 0. */
 static int is_accused(struct check *c, int code, int *accused, struct err *err)
 {
     struct health_verdict v = {0};
@@ -271,7 +272,7 @@ static int is_accused(struct check *c, int code, int *accused, struct err *err)
     return check_share(c, rc, accused, sizeof *accused, err);
 }
 
-/* Collective: again where a host is late, for another program may have kept it busy. */
+/* Collective: measures again if a host is late, because another program may have delayed it. */
 static int measure_latency(struct check *c, struct err *err)
 {
     int most = c->o->level == HEALTH_DEEP ? LATENCY_PARTNERS_DEEP : LATENCY_PARTNERS, late = 0;
@@ -286,7 +287,7 @@ static int measure_latency(struct check *c, struct err *err)
     return late ? health_campaign_latency(&c->campaign, most, err) : 0;
 }
 
-/* Plans until there is nothing more to measure; the rounds are one plan. */
+/* Plans and measures until nothing is left; the rounds are the first plan. */
 static int measure_streams(struct check *c, struct health_plan *first, struct err *err)
 {
     struct health_plan p = *first;
@@ -320,7 +321,7 @@ static int measure_collectives(struct check *c, struct err *err)
         return 0;
     if (is_accused(c, 0, &accused, err))
         return -1;
-    if (accused) { /* of which all at once would be slow, too */
+    if (accused) { /* all hosts at once would be slow, too */
         c->data->asked &= ~(1u << HEALTH_PART_COLLECTIVE);
         return 0;
     }
@@ -328,7 +329,7 @@ static int measure_collectives(struct check *c, struct err *err)
         enum health_part part =
             count == c->data->hosts ? HEALTH_PART_COLLECTIVE : HEALTH_PART_BISECT;
         c->data->asked |= 1u << part;
-        c->data->done &= ~(1u << part); /* until it needs no other run */
+        c->data->done &= ~(1u << part); /* until no further run is needed */
         rc = health_campaign_collective(&c->campaign, first, count, err);
         finished(c, part);
     }
@@ -351,7 +352,7 @@ static int check_measure(struct check *c, const char *volatile *where, struct er
     int rc = health_campaign_open(&c->campaign, plan.rounds, c->o->cap_bytes, err);
     rc = rc ? rc : measure_streams(c, &plan, err);
     rc = rc ? rc : measure_collectives(c, err);
-    /* Told between two agreements: what was on its way did not come. */
+    /* Reported between two agreements: messages in flight did not arrive. */
     if (rc && err->code == ERR_PEER) {
         c->campaign.over = c->campaign.stalled = 1;
         rc = 0;
@@ -376,7 +377,7 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
     *gone = c.campaign.stalled || (rc && err->code == ERR_PEER);
     if (rc == 0) {
         struct health_options with = *o;
-        with.rules = c.rules; /* with the baseline that chose what to measure */
+        with.rules = c.rules; /* with the baseline that the plans used */
         rc = w->rank == 0 ? health_answer(&data, &with, out, state, err) : 0;
         rc = *gone ? rc : check_share(&c, rc, NULL, 0, err);
     }

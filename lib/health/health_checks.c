@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists all checks, and reads the configuration of a site (paro-health-config/1), which
- * disables some, lists the known noise of others, and expects links.
+ * Lists all checks, and reads a site's configuration (paro-health-config/1), which disables
+ * checks, lists known noise of others, and defines expected links.
  */
 #include "health/health_checks.h"
 
@@ -43,7 +43,7 @@ const struct health_check *health_check_find(int code)
     return NULL;
 }
 
-/* Whether a word, "errors" or "HC-203", means this code. */
+/* Returns whether a word, "errors" or "HC-203", denotes this code. */
 static int word_means(const char *word, int code)
 {
     const struct health_check *c = health_check_find(code);
@@ -61,9 +61,9 @@ const char *health_action_name(enum health_action a)
 }
 
 /*
- * A frame of 1518 bytes is 12144 bits; at the bit error ratio of 1e-12 that IEEE 802.3 and the
+ * A frame of 1518 bytes has 12144 bits; at the bit error ratio of 1e-12 that IEEE 802.3 and the
  * InfiniBand specification allow, one in 8e7 is lost.  A hundred times that, 1e-6, is a fault;
- * below 10 errors a ratio says nothing.
+ * with fewer than 10 errors a ratio is not significant.
  */
 int health_errors_are_many(int64_t errors, int64_t packets)
 {
@@ -101,7 +101,8 @@ int health_config_disable(struct health_config *c, const char *check, struct err
 
 /* ---- reading ---- */
 
-/* A check or a code, disabled in c; where `to` is not NULL, kept there instead. */
+/* Reads a check or a code and disables it in c; if `to` is not NULL, stores it there
+   instead. */
 static int read_check(const struct tree *t, const struct tree_node *n, struct health_config *c,
                       char *to, struct err *err)
 {
@@ -123,7 +124,7 @@ static int read_disable(const struct tree *t, const struct tree_node *n,
     return read_check(t, n, c, NULL, err);
 }
 
-/* "2027-01-31": until the end of that day in UTC. */
+/* Reads "2027-01-31": until the end of that day in UTC. */
 static int read_day(const struct tree *t, const struct tree_node *n, int64_t *out_s,
                     struct err *err)
 {
@@ -228,7 +229,7 @@ void health_config_release(struct health_config *c)
     *c = (struct health_config){0};
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 static int checks_matches(const char *pattern, const char *text)
 {
@@ -246,7 +247,8 @@ int health_config_is_disabled(const struct health_config *c, int code)
 int health_config_is_ignored(const struct health_config *c, int code, const char *host,
                              const char *link, int64_t now_s)
 {
-    const struct health_check *of = health_check_find(code); /* NULL: a state may have any */
+    const struct health_check *of = health_check_find(code); /* NULL: a state may have any
+                                                                code */
 
     for (int i = 0; i < c->ignores; i++) {
         const struct health_ignore *g = &c->ignore[i];

@@ -8,27 +8,27 @@
 #include "health/health_data.h"
 #include "health/health_nics.h"
 
-/* Lists what to do about a finding, the mildest first. */
+/* Remedies for a finding, the mildest first. */
 enum health_action { HEALTH_MONITOR, HEALTH_RETEST, HEALTH_OPERATOR, HEALTH_ISOLATE };
 const char *health_action_name(enum health_action a);
 
-/* The state of a port that is to have a link, as the quick level sees it. */
+/* The state of a port that should have a link, at the quick level. */
 struct health_seen {
     const struct health_nic *nic;
-    int64_t losses_in_day; /* of the link; -1: nothing is remembered of the port */
+    int64_t losses_in_day; /* link losses; -1: nothing is remembered of the port */
 };
 
 /*
  * All checks, one row each: name of the constant, code, word for --disable (NULL: it cannot be
- * disabled), action, levels that have nothing to do without this one, whether the quick level
- * reads the ports once more before it reports this, meaning, and further members of struct
- * health_check.  The codes keep their meaning for ever: 1xx configuration, 2xx link, 3xx rate,
- * 4xx latency, 5xx data, 9xx the check itself.
+ * disabled), action, levels that have nothing to do without this check, whether the quick level
+ * reads the ports again before it reports this, meaning, and further members of struct
+ * health_check.  Codes never change their meaning: 1xx configuration, 2xx link, 3xx rate, 4xx
+ * latency, 5xx data, 9xx the check itself.
  */
 /* clang-format off */
 #define HEALTH_CHECKS(CHECK)                                                                   \
     CHECK(NO_CHECK, 103, NULL, OPERATOR, 0, 0, "every check is disabled", )                    \
-    /* Rows with a cure are of paro-topo --doctor. */                                          \
+    /* Rows with a cure belong to paro-topo --doctor. */                                       \
     CHECK(ACS, 111, NULL, OPERATOR, 0, 0,                                                      \
           "bridges send traffic between devices to the processor (ACS)",                       \
           .cure = "disable ACS in the firmware, or: setpci -s BRIDGE ECAP_ACS+6.w=0")          \
@@ -59,7 +59,7 @@ struct health_seen {
     CHECK(SILENT, 202, "answer", ISOLATE, 0, 0, "a host does not answer", )                    \
     CHECK(ERRORS, 203, "errors", OPERATOR, QUICK, 0, "a link counts errors", )                 \
     CHECK(SPEED, 204, "speed", OPERATOR, QUICK, 1, "a link is slower than it should be", )     \
-    /* One loss in a day is a cable that was pulled; more than five are a fault. */            \
+    /* One loss in a day is a cable that was unplugged; more than five are a fault. */         \
     CHECK(FLAPS, 205, "flaps", OPERATOR, QUICK, 0, "a link comes and goes",                    \
           .measure = losses_in_day, .warn = 2, .crit = 6, .says = "lost its link",             \
           .what = "times within a day")                                                        \
@@ -94,61 +94,61 @@ enum { HEALTH_CHECKS(HEALTH_CODE) };
 
 /*
  * A row with `measure` is a whole check of the quick level: WARNING from `warn` on, CRITICAL
- * from `crit` on (0: never), in the words "HOST port 'NAME' SAYS 3 WHAT".  The findings of
- * other rows are made by the functions in health_judge.c's table and in health_quick.c.
+ * from `crit` on (0: never), worded "HOST port 'NAME' SAYS 3 WHAT".  The findings of other rows
+ * are made by the functions in health_judge.c's table and in health_quick.c.
  */
 struct health_check {
     int code; /* 301 is HC-301 */
     const char *name;
     enum health_action action;
     const char *text; /* "a port is slow" */
-    unsigned levels;  /* bits of enum health_level */
+    unsigned levels;  /* bits 1 << enum health_level */
     int read_twice;
     double (*measure)(const struct health_seen *s); /* NaN: unknown */
     double warn, crit;
     const char *says, *what;
-    const char *cure; /* an administrator's remedy; NULL: that depends */
+    const char *cure; /* an administrator's remedy; NULL: depends on the cause */
 };
-extern const struct health_check health_checks[];       /* the last has code 0 */
-const struct health_check *health_check_find(int code); /* NULL: there is none */
+extern const struct health_check health_checks[];       /* the last one has code 0 */
+const struct health_check *health_check_find(int code); /* NULL: no such code */
 
-/* Whether so many errors are a fault; packets -1 or 0: their number is unknown. */
+/* Returns whether the errors are a fault; packets -1 or 0: their number is unknown. */
 int health_errors_are_many(int64_t errors, int64_t packets);
 
 /*
- * A configuration: what is disabled, what is known noise and until when, and what ports should
- * be: paro-health-config/1, described in horing-check(1).
+ * A site's configuration, paro-health-config/1 as horing-check(1) describes it: disabled
+ * checks, known noise with its end, expected ports.
  */
 enum { HEALTH_CONFIG_MOST = 4096, HEALTH_WORD = 256 };
 
-struct health_ignore { /* patterns of fnmatch(3), a check or a code; "": any */
+struct health_ignore { /* patterns of fnmatch(3); a check or a code; "": any */
     char link[HEALTH_WORD], host[HEALTH_WORD], check[HEALTH_WORD];
-    int64_t until_s; /* it has ended from here on */
+    int64_t until_s; /* time from which the entry no longer applies */
 };
 struct health_expect {
     char link[HEALTH_WORD], host[HEALTH_WORD];
-    int64_t mbit; /* 0: any; so is the width */
+    int64_t mbit; /* 0: any, for the width too */
     int width;
 };
 struct health_config {
     int disables, ignores, expects;
-    char (*disable)[HEALTH_WORD]; /* checks and codes */
-    struct health_ignore *ignore; /* all owned */
+    char (*disable)[HEALTH_WORD]; /* checks and codes; lists are owned */
+    struct health_ignore *ignore; /* known noise */
     struct health_expect *expect;
     size_t space;
 };
 
-/* Adds to the checks that are disabled in *c already; its lists are replaced. */
+/* Reads a file.  Adds to the disabled checks of *c; replaces its other lists. */
 int health_config_read(struct health_config *c, const char *path, struct err *err);
 void health_config_release(struct health_config *c);
 
-/* One more check that is disabled: "errors", "HC-203"; ERR_INPUT lists what there is. */
+/* Disables one more check: "errors", "HC-203"; ERR_INPUT lists the valid words. */
 int health_config_disable(struct health_config *c, const char *check, struct err *err);
 int health_config_is_disabled(const struct health_config *c, int code);
-/* Whether an entry makes it known noise; link "" when it is about none. */
+/* Returns whether an entry declares it known noise; link "": about no link. */
 int health_config_is_ignored(const struct health_config *c, int code, const char *host,
                              const char *link, int64_t now_s);
-/* The first that is about this port, or NULL. */
+/* Returns the first entry that applies to this port, or NULL. */
 const struct health_expect *health_config_find_expect(const struct health_config *c,
                                                       const char *host, const char *link);
 

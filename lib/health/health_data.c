@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps what one run has measured; which characters of a name stay as they are. */
+/* Holds one run's measurements, and makes names printable. */
 #include "health/health_data.h"
 
 #include <inttypes.h>
@@ -102,18 +102,18 @@ int health_path(const struct health_data *d, int src, int dst)
 
 /* ---- names ---- */
 
-/* Bytes of the character that stays; 0: it does not. */
+/* Returns the bytes of the character if it may stay unchanged, otherwise 0. */
 static int data_plain(const char *at)
 {
     uint32_t code = 0;
     int n = utf8_next(at, &code);
 
-    /* Characters that a terminal obeys would be '?' in some outputs, and YAML escapes the last
+    /* Some outputs replace a terminal's control characters by '?', and YAML escapes the last
        three. */
     if (n == 0 || code <= ' ' || code == 0xa0 || utf8_steers(code) || code == 0xfeff ||
         code == 0xfffe || code == 0xffff)
         return 0;
-    /* Nagios takes `~$&|'"<> out of what it passes on. */
+    /* Nagios removes `~$&|'"<> from text that it passes on. */
     return n > 1 || !strchr("|'\"\\=`~$&<>;", *at) ? n : 0;
 }
 
@@ -122,7 +122,7 @@ static int is_inside(const char *at)
     return (*at & 0xc0) == 0x80;
 }
 
-/* Its beginning and its end, whole characters, and a hash. */
+/* Shortens a name to its beginning and end, in whole characters, and a hash. */
 static void shorten(const char *all, size_t bytes, char *to, size_t space)
 {
     const size_t kept = space - sizeof "..#01234567";
@@ -143,8 +143,8 @@ static void data_make(const char *raw, int made, char *to, size_t space)
     size_t n = 0;
 
     for (const char *at = raw; *at;) {
-        /* An escape that would be taken for the work of this function; and "-" alone is no
-           name. */
+        /* Escape '%' of an existing escape, so that it is not taken for one made here; and a
+           name that is just "-". */
         int escape =
             *at == '%' && at[1] && strchr(digits, at[1]) && at[2] && strchr(digits, at[2]);
         int stays = strcmp(raw, "-") == 0 || (!made && escape) ? 0 : data_plain(at);
@@ -156,7 +156,7 @@ static void data_make(const char *raw, int made, char *to, size_t space)
         at += stays ? stays : 1;
     }
     if (n == 0)
-        snprintf(to, space, "(none)"); /* as Linux calls a host without a name */
+        snprintf(to, space, "(none)"); /* Linux' name for a host without one */
     else if (n < space)
         memcpy(to, all, n + 1);
     else

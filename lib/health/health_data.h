@@ -10,33 +10,31 @@
 #include "base/mem.h"
 
 /*
- * Names that others have given, of hosts and of ports, as they stand in a line, its perfdata,
- * Prometheus' labels, JSON, a state and a picture alike: UTF-8 without blanks, controls, marks
- * of direction and what one of these, or a shell, takes for its own; bytes that are none of it
- * become %7C.  A name that is too long then keeps its ends, and differs from all others by what
- * follows its #.
+ * Names from outside, of hosts and ports, in a form that is safe in a line, its perfdata,
+ * Prometheus' labels, JSON, a state and a picture: UTF-8 without blanks, control characters,
+ * direction marks, and characters special to any of these or a shell; other bytes become %7C. A
+ * name that is too long keeps its beginning and end, with a hash after # that makes it unique.
  */
-enum { HEALTH_NAME = 65 /* Linux' own limit for a host, and a 0 */ };
+enum { HEALTH_NAME = 65 /* Linux' own limit for a host name, with the 0 */ };
 
-/* From a kernel's name: different names stay so, a%7C in it becomes a%257C. room >= 33, the 0
-   with it. */
+/* Converts a kernel's name; different names stay different, a%7C in it becomes a%257C. space >=
+   33, including the 0. */
 void health_name_make(const char *raw, char *to, size_t space);
-/* From a name that may be made already (in a record, or copied by a person), which stays as it
-   is. */
+/* Converts a name that may be converted already (in a record, or copied by a person): such a
+   name stays unchanged. */
 void health_name_clean(const char *raw, char *to, size_t space);
 
 /*
- * All that one run has seen, and nothing that was concluded from it: a verdict is a function of
- * this, of the rules and of a baseline alone (health_verdict.h), so that a record of it, read
- * again, gives the same bytes.
+ * All observations of one run, without conclusions: a verdict depends only on them, the rules
+ * and a baseline (health_verdict.h), so that judging a record again gives the same bytes.
  */
-enum { HEALTH_OUT, HEALTH_IN }; /* of a port: what it sends, what it receives */
+enum { HEALTH_OUT, HEALTH_IN }; /* directions of a port: sent, received */
 enum health_level { HEALTH_QUICK, HEALTH_NORMAL, HEALTH_DEEP, HEALTH_LEVELS };
 
-/* Rounds come first; what is measured because of a suspicion is confirmation. */
+/* Rounds come first; measurements prompted by a suspicion are the confirmation. */
 enum health_stage { HEALTH_ROUNDS, HEALTH_CONFIRM };
 
-/* The checks that a run may be asked for; what was asked for and not done is named. */
+/* The parts of a run; requested parts that were not done are named. */
 enum health_part {
     HEALTH_PART_LINKS,
     HEALTH_PART_ROUNDS,
@@ -52,61 +50,63 @@ extern const char *const health_parts[HEALTH_PARTS];       /* "links", "rounds",
 
 struct health_sample { /* one stream of a round, all ranks of both hosts together */
     int src, dst;      /* hosts */
-    int round;         /* from 0, on through the confirmation */
+    int round;         /* from 0; continues through the confirmation */
     enum health_stage stage;
     double Bps;
 };
 
-struct health_rank_sample { /* the part of one rank in it */
+struct health_rank_sample { /* one rank's part of a stream */
     int src, dst;           /* ranks */
     int round;
     double Bps;
 };
 
-struct health_latency { /* half of the way forth and back */
+struct health_latency { /* half of a round trip */
     int src, dst;       /* hosts; a pair has no direction */
     double s;
 };
 
-struct health_amount { /* of a stream between two hosts */
+struct health_amount { /* a quantity of a stream between two hosts */
     int src, dst;
-    double amount; /* words that arrived and are not what was sent; seconds without bytes */
+    double amount; /* wrong words received; or seconds without bytes */
 };
 
 struct health_collective { /* hosts first .. first + count - 1 at once */
     int first, count;
-    double s, want_s; /* measured; what the pairs make one expect */
+    double s, want_s; /* measured; expected from the rates of pairs */
 };
 
-enum { HEALTH_LINK_NAME = 64 }; /* that of an InfiniBand device, and of its port */
+enum { HEALTH_LINK_NAME = 64 }; /* an InfiniBand device's name, with its port */
 
-struct health_link { /* a host's kernel's report of a port of its own */
+struct health_link { /* the kernel's report on a port of its host */
     int host;
     char name[HEALTH_LINK_NAME];
-    int up, carrier;         /* asked to be up; has a carrier */
-    int lost;                /* had a carrier when the run began, or since the kernel started */
-    double Bps, want_Bps;    /* its speed, and the one it should have; 0: not known */
-    int64_t errors, packets; /* both ways, since since_s; -1: not known */
-    int64_t flaps;           /* the carrier came and went, since since_s; -1: not known */
-    double since_s;          /* how long the counters were watched; 0: since the link is */
+    int up, carrier;         /* administratively up; has a carrier */
+    int lost;                /* 1: had a carrier when the run began, or since the kernel
+                                started */
+    double Bps, want_Bps;    /* speed, and expected speed; 0: unknown */
+    int64_t errors, packets; /* both ways, since since_s; -1: unknown */
+    int64_t flaps;           /* carrier losses since since_s; -1: unknown */
+    double since_s;          /* seconds that the counters were watched; 0: since the link
+                                exists */
 };
 
 struct health_host {
-    char name[HEALTH_NAME]; /* clean */
-    int ranks;              /* they count from the sum of the ranks of the hosts before it */
-    int leaf, pod;          /* where it is plugged in, from 0; -1: not known */
-    double drain_Bps; /* how fast its own queue towards the network empties while bytes wait in
-                      it (headers included); 0: none ever wait; -1: unknown */
-    int silent;       /* does not answer */
+    char name[HEALTH_NAME]; /* converted by health_name_make */
+    int ranks;              /* its ranks are numbered after those of the hosts before it */
+    int leaf, pod;          /* position in the network, from 0; -1: unknown */
+    double drain_Bps; /* rate at which its own send queue drains while bytes wait in it, headers
+                         included; 0: none ever wait; -1: unknown */
+    int silent;       /* 1: does not answer */
     char why[96];     /* why it could not measure, or "" */
 };
 
-/* A rank's messages came from and went to this, through its host's memory. */
+/* The GPU that a rank's messages came from and went to, through host memory. */
 struct health_gpu {
-    int index;        /* of its host's */
-    char name[64];    /* the model's */
-    int64_t wrong[2]; /* words that it, or the copy, made others: HEALTH_OUT: on their way to
-                         the host; HEALTH_IN: on their way from there */
+    int index;        /* index on its host */
+    char name[64];    /* model name */
+    int64_t wrong[2]; /* words corrupted by the GPU or the copy: HEALTH_OUT: on their way to the
+                         host; HEALTH_IN: from there */
 };
 
 #define HEALTH_LIST(type_, name_)                                                              \
@@ -115,7 +115,7 @@ struct health_gpu {
         int count;                                                                             \
         size_t space;                                                                          \
     } name_
-/* One item more at the end of a list, to be assigned to. */
+/* Appends an item to a list; the result is to be assigned to. */
 #define HEALTH_ADD(list_)                                                                      \
     (*((list_)->at = mem_grow((list_)->at, &(list_)->space, (size_t)(list_)->count + 1,        \
                               sizeof *(list_)->at),                                            \
@@ -125,48 +125,49 @@ struct health_data {
     int hosts, ranks;
     struct health_host *host; /* [hosts], owned */
     size_t host_space;
-    int own; /* the host that asks the others (rank 0's) */
+    int own; /* the host of rank 0 */
     HEALTH_LIST(struct health_sample, samples);
     HEALTH_LIST(struct health_rank_sample, rank_samples);
     HEALTH_LIST(struct health_latency, latencies);
-    HEALTH_LIST(struct health_amount, wrongs); /* words */
-    HEALTH_LIST(struct health_amount, stalls); /* seconds */
+    HEALTH_LIST(struct health_amount, wrongs); /* wrong words */
+    HEALTH_LIST(struct health_amount, stalls); /* seconds without bytes */
     HEALTH_LIST(struct health_collective, collectives);
     HEALTH_LIST(struct health_link, links);
-    HEALTH_LIST(struct health_gpu, gpus); /* [ranks], or none: rounds are of hosts' memory */
+    HEALTH_LIST(struct health_gpu, gpus); /* [ranks]; empty: rounds use host memory */
     enum health_level level;
-    int64_t when_s;       /* the run's beginning, since 1970 */
-    double seconds;       /* how long it took */
-    double deadline_s;    /* how long it was allowed to */
-    uint64_t seed;        /* of the rounds */
-    int rounds, wanted;   /* of the rounds: done, and to do */
+    int64_t when_s;       /* start of the run, since 1970 */
+    double seconds;       /* duration */
+    double deadline_s;    /* allowed duration */
+    uint64_t seed;        /* seed of the rounds */
+    int rounds, wanted;   /* rounds done and planned */
     unsigned asked, done; /* bits of enum health_part */
-    int capped;           /* it ended for the bytes that a port may carry, not for the time */
+    int capped;           /* 1: ended by the cap on a port's bytes, not by time */
 };
 
-/* Hosts without places, one rank each, that answer; called `name`, made clean, or where it is
- * NULL node0, node1, ... */
+/* Initializes hosts with unknown positions, one rank each, that answer; named `name`,
+   converted, or, if it is NULL, node0, node1, ... */
 void health_data_init(struct health_data *d, int hosts, const char *const *name);
 void health_data_release(struct health_data *d);
-/* Words of one pair are added up; pairs beyond HEALTH_PAIRS_MOST count with the last one. */
+/* Adds wrong words to those of their pair; pairs beyond HEALTH_PAIRS_MOST count for the last
+   one. */
 void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t words);
-int64_t health_wrong_words(const struct health_data *d); /* of all pairs */
+int64_t health_wrong_words(const struct health_data *d); /* over all pairs */
 void health_data_add_stall(struct health_data *d, int src, int dst,
-                           double waited_s); /* as many */
-/* The parts among these bits of enum health_part that were asked for and not done. */
+                           double waited_s); /* limited alike */
+/* Returns which of these bits of enum health_part were requested and not done. */
 unsigned health_missing(const struct health_data *d, unsigned parts);
-/* "" for a number that is no host's, such as -1. */
+/* Returns "" for a number that is no host's, such as -1. */
 const char *health_host_name(const struct health_data *d, int host);
 int health_host_of_rank(const struct health_data *d, int rank);
 
 /*
- * The class of the path between two hosts, among which alone rates are compared: 0 where a
- * place is not known, 1 one leaf, 2 one pod, 3 beyond.
+ * Returns the class of the path between two hosts; only rates of one class are compared: 0 if a
+ * position is unknown, 1 same leaf, 2 same pod, 3 further.
  */
 enum { HEALTH_PATHS = 4 };
 int health_path(const struct health_data *d, int src, int dst);
 
-/* As much as is kept: what a file may claim is bounded by it. */
+/* Limits of stored data; files that claim more are rejected. */
 enum { HEALTH_PAIRS_MOST = 1 << 12, HEALTH_HOSTS_MOST = 1 << 14 };
 
 #endif

@@ -20,7 +20,7 @@
 #include "health/health_verdict.h"
 #include "topo/topo_parts.h"
 
-/* Ports from here on are the fabric's; slower ones are for administration. */
+/* Ports from this speed on belong to the fabric; slower ones are for administration. */
 static const int64_t fast_mbit = 10000;
 
 struct device {
@@ -28,16 +28,16 @@ struct device {
     char busid[20];
     int gpu, ib, ethernet, numa;
     int64_t mbit;
-    int steps; /* from the root port to the device itself */
+    int steps; /* from the root port to the device */
     char step[2 * TOPO_SYSFS_DEPTH][20];
 };
 
 struct note {
     enum health_state state;
     int code, devices;
-    char (*device)[HEALTH_NIC_NAME]; /* of which it is true, or none; owned */
+    char (*device)[HEALTH_NIC_NAME]; /* devices that it applies to, or none; owned */
     size_t space;
-    char text[200], path[PATH_MAX], value[100]; /* evidence of the first */
+    char text[200], path[PATH_MAX], value[100]; /* evidence from the first device */
 };
 
 struct doctor {
@@ -46,7 +46,7 @@ struct doctor {
     int count, gpus, nvidia, rdma, notes;
     size_t space, note_space;
     struct note *note;
-    char path[PATH_MAX], value[4096]; /* of the file that was read last: the evidence */
+    char path[PATH_MAX], value[4096]; /* the file read last: the evidence */
 };
 
 /* ---- evidence and findings ---- */
@@ -70,7 +70,7 @@ point_at(struct doctor *d, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Reads the file, into d->value. */
+/* Reads the file into d->value. */
 static enum io_answer __attribute__((format(printf, 2, 3)))
 doctor_look(struct doctor *d, const char *fmt, ...)
 {
@@ -86,8 +86,8 @@ doctor_look(struct doctor *d, const char *fmt, ...)
 }
 
 /*
- * With what was read last as evidence; what is true of several devices is one finding.  fmt
- * NULL: the text of the code; device "": none.
+ * Reports a finding with the file read last as evidence; one that applies to several devices is
+ * reported once.  fmt NULL: the text of the code; device "": none.
  */
 static void __attribute__((format(printf, 5, 6)))
 doctor_report(struct doctor *d, enum health_state state, int code, const char *device,
@@ -147,7 +147,7 @@ static void doctor_find_gpus(struct doctor *d)
         struct topo_pci p = {0};
         snprintf(p.busid, sizeof p.busid, "%.19s", all.entry[i]->d_name);
         topo_sysfs_pci(d->root, &p);
-        /* 3D controllers, displays that are none, accelerators; of two makers also VGA */
+        /* 3D controllers, other display controllers, accelerators; of two vendors also VGA */
         unsigned kind = p.class >> 8, maker = p.id[0];
         if (kind != 0x0302 && kind != 0x0380 && kind != 0x1200 &&
             (kind != 0x0300 || (maker != 0x10de && maker != 0x1002)))
@@ -161,7 +161,7 @@ static void doctor_find_gpus(struct doctor *d)
     d->gpus = d->count;
 }
 
-/* The ports of the fabric: those of RDMA, and fast ones of Ethernet, that have a link. */
+/* Finds the ports of the fabric: RDMA ports, and fast Ethernet ports with a link. */
 static int find_ports(struct doctor *d, struct err *err)
 {
     char sys[PATH_MAX], proc[PATH_MAX], of[PATH_MAX], busid[20];
@@ -175,7 +175,7 @@ static int find_ports(struct doctor *d, struct err *err)
         const struct health_nic *n = &nics.nic[i];
         int type =
             doctor_look(d, "sys/class/net/%s/type", n->name) == IO_THERE ? atoi(d->value) : 1;
-        /* ARPHRD_ETHER; an interface over InfiniBand is a port of sys/class/infiniband. */
+        /* ARPHRD_ETHER; an interface over InfiniBand has a port in sys/class/infiniband. */
         if (!n->carrier || (!n->ib && (!n->real || type != 1 || n->mbit < fast_mbit)))
             continue;
         snprintf(of, sizeof of, "class/%s/%.*s", n->ib ? "infiniband" : "net",
@@ -202,7 +202,7 @@ static int by_bus(const void *a, const void *b)
 
 /* ---- checks: PCIe ---- */
 
-/* A finding of a word of configuration space: its bits under `mask` are not `fine`. */
+/* Reports a word of configuration space whose bits under `mask` are not `fine`. */
 static void doctor_check_word(struct doctor *d, int code, const struct device *v,
                               const char *busid, unsigned capability, int offset, unsigned mask,
                               unsigned fine)
@@ -223,8 +223,8 @@ static void doctor_check_word(struct doctor *d, int code, const struct device *v
 
 /*
  * Access Control Services, control at 6: P2P request redirect 0x4, completion redirect 0x8 and
- * upstream forwarding 0x10 send what devices below a switch exchange up to the root complex and
- * down again.  Source validation, 0x1, alone does not.
+ * upstream forwarding 0x10 send traffic between devices below a switch up to the root complex
+ * and down again.  Source validation, 0x1, alone does not.
  */
 static void check_acs(struct doctor *d)
 {
@@ -253,7 +253,7 @@ static int is_booted_with(struct doctor *d, const char *a, const char *b)
            (strstr(d->value, a) || strstr(d->value, b));
 }
 
-/* Devices of a group of type DMA or DMA-FQ have their addresses translated. */
+/* Devices in a group of type DMA or DMA-FQ have their addresses translated. */
 static void check_iommu(struct doctor *d, const struct device *v)
 {
     enum io_answer why = doctor_look(d, "sys/bus/pci/devices/%s/iommu_group/type", v->busid);
@@ -266,7 +266,7 @@ static void check_iommu(struct doctor *d, const struct device *v)
         doctor_look(d, "sys/bus/pci/devices/%s/iommu_group/reserved_regions", v->busid) ==
             IO_ABSENT)
         return; /* no group: no IOMMU */
-    /* Before Linux 5.11 the command line says it, or the default that it was built with. */
+    /* Before Linux 5.11 the command line or the built-in default decides. */
     if (is_booted_with(d, "iommu=pt", "iommu.passthrough=1"))
         return;
     if (is_booted_with(d, "intel_iommu=on", "amd_iommu=on"))
@@ -276,8 +276,8 @@ static void check_iommu(struct doctor *d, const struct device *v)
 }
 
 /*
- * A GPU's link may be slow because the GPU is idle; that of a port, and the lanes of both, are
- * as they were negotiated.
+ * A GPU's link may be slow because the GPU is idle.  The speed of a port's link, and the width
+ * of both, are as negotiated.
  */
 static void doctor_check_link(struct doctor *d, const struct device *v)
 {
@@ -302,8 +302,8 @@ static void doctor_check_link(struct doctor *d, const struct device *v)
 /* ---- checks: GPUs and ports together ---- */
 
 /*
- * A root port in common is a switch in common: one without a switch has one device.  A GPU with
- * no port above it is shown so by a hypervisor.
+ * Checks that a GPU shares a switch with a port.  A common root port means a common switch:
+ * without a switch it has one device.  A hypervisor shows a GPU with no port above it.
  */
 static void check_distance(struct doctor *d, const struct device *gpu)
 {
@@ -312,7 +312,7 @@ static void check_distance(struct doctor *d, const struct device *gpu)
 
     for (int i = 0; i < d->count; i++) {
         const struct device *v = &d->dev[i];
-        /* GPUs send through ports of RDMA where there are any. */
+        /* GPUs send through RDMA ports if there are any. */
         if (v->gpu || v->steps == 0 || (d->rdma && !v->ib))
             continue;
         joined |= v->steps > 1 && gpu->steps > 1 && strcmp(v->step[0], gpu->step[0]) == 0;
@@ -339,7 +339,8 @@ static void check_distance(struct doctor *d, const struct device *gpu)
                       near->name);
 }
 
-/* The processors that this process may run on, as its children and its shell's may. */
+/* Compares with the processors that this process may run on, as its children and its shell's
+   may. */
 static void check_numa(struct doctor *d, const struct device *v)
 {
     unsigned char near[TOPO_SYSFS_CPUS], mine[TOPO_SYSFS_CPUS];
@@ -370,7 +371,7 @@ static void check_numa(struct doctor *d, const struct device *v)
                       "this process may not run on the port's NUMA node, %d", v->numa);
 }
 
-/* Either module lets ports reach GPUs' memory; so does dma-buf, in the open kernel module. */
+/* Either module lets ports access GPU memory; so does dma-buf, in the open kernel module. */
 static void check_gpudirect(struct doctor *d)
 {
     if (!d->nvidia || !d->rdma ||
@@ -417,13 +418,13 @@ static void check_mtu(struct doctor *d, const struct device *v)
 }
 
 /*
- * A connection is as fast as its window per round trip.  That takes 0.05 ms idle, and 0.4 ms
- * more in a queue of 5 MB, a usual share of a switch's buffer, at 100 Gbit/s.  Half of a
- * buffer is window, the other half the kernel's own.
+ * A connection carries one window per round trip.  A round trip takes 0.05 ms when idle, and
+ * 0.4 ms more in a queue of 5 MB, a usual share of a switch's buffer, at 100 Gbit/s.  Half of a
+ * socket buffer is window, the other half the kernel's own.
  */
 static const double round_trip_s = 0.5e-3;
 
-/* The limit that the kernel grows a connection's buffer to: the last of three numbers. */
+/* Checks the limit of a connection's automatic buffer size: the last of three numbers. */
 static void check_tcp(struct doctor *d, const char *which, const struct device *fastest)
 {
     double need = 2 * (double)fastest->mbit * 1e6 / 8 * round_trip_s;
@@ -449,14 +450,14 @@ static void check_ethernet(struct doctor *d)
         return;
     check_tcp(d, "rmem", fastest);
     check_tcp(d, "wmem", fastest);
-    /* The others grow their window in time that does not depend on the round trip. */
+    /* The others grow their window independently of the round trip. */
     if (doctor_look(d, "proc/sys/net/ipv4/tcp_congestion_control") != IO_THERE)
         report_unread(d, HC_CONGESTION, fastest->name);
     else if (strcmp(d->value, "reno") == 0)
         doctor_report(d, HEALTH_WARNING, HC_CONGESTION, fastest->name, NULL);
 }
 
-/* Where there is no cpufreq the kernel does not choose the clock. */
+/* Without cpufreq the kernel does not choose the clock. */
 static void check_governors(struct doctor *d)
 {
     unsigned char online[TOPO_SYSFS_CPUS];
@@ -550,7 +551,7 @@ int health_doctor(const char *root, int json, FILE *out, int *found, struct err 
         const struct device *v = &d.dev[i];
         if (v->ethernet)
             check_mtu(&d, v);
-        /* An earlier port may be the same PCI device, as RoCE's and its interface are. */
+        /* An earlier port may be the same PCI device, as RoCE's port and its interface are. */
         if (!v->busid[0] || (i > 0 && strcmp(v->busid, v[-1].busid) == 0))
             continue;
         check_iommu(&d, v);

@@ -8,9 +8,9 @@
 
 /*
  * Finds settings of one machine that make its fabric slow: PCIe, IOMMU, NUMA, ports, TCP,
- * processors.  Reads root/sys and root/proc ("" or a folder with a copy), and prints a line for
- * each finding, or JSON: its code (health_checks.h), device, evidence and cure.  A setting that
- * cannot be read is a finding of state UNKNOWN.  *found counts the others.
+ * processors.  Reads root/sys and root/proc (root is "" or a folder with a copy), and prints a
+ * line for each finding, or JSON: its code (health_checks.h), device, evidence and cure.  A
+ * setting that cannot be read is a finding of state UNKNOWN.  *found counts the others.
  */
 int health_doctor(const char *root, int json, FILE *out, int *found, struct err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Draws a verdict: a matrix of the rates between all hosts, with the rates of their ports as
- * its margins, a sign at hosts and a frame around cells that are named in findings.
+ * margins, a sign at hosts and a frame around cells named in findings.
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { CELLS = 64, LINES = 16 };
 
-static const char *const sign[] = {"", "!", "X", "?"}; /* of a state */
+static const char *const sign[] = {"", "!", "X", "?"}; /* by state */
 
 struct draw {
     const struct health_data *d;
@@ -29,7 +29,7 @@ static const char *draw_name_of(const void *of, int from, int to, char *text, si
     return ((const struct draw *)of)->d->host[from].name;
 }
 
-/* An item is a stream, or below 0 the way of a host's port. */
+/* An item is an index of a stream, or, below 0, encodes a port's direction. */
 static void draw_tip_of(const void *of, const struct svg_cell *c, char *text, size_t space)
 {
     const struct draw *w = of;
@@ -113,7 +113,7 @@ void health_draw(const struct health_report *t, FILE *out)
         if (f->host >= 0 && f->other >= 0)
             svg_matrix_cell(&m, f->host, f->other)->framed = 1;
         if (f->host < 0 || f->other >= 0)
-            continue; /* those about pairs are in the matrix */
+            continue; /* findings about pairs are in the matrix */
         for (int way = 0; way < 2; way++)
             port_of(&m, f->host, way)->framed |= f->way < 0 || f->way == way;
         state[row] = health_worse(state[row], f->state);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds which ends of streams are slow, whatever the streams are.
+ * Finds which ends of streams are slow, for any kind of stream.
  *
- * Ends are judged worst first; the streams of an end that was found slow no longer count for
- * their other ends:
+ * Ends are judged worst first; streams of an end found slow no longer count for their other
+ * ends:
  *
  *     3 hosts, host 1 slow both ways     0>1 50   0>2 100   1>0 50   1>2 50   2>0 100   2>1 50
  *     1 out: 50 50   1 in: 50 50         slow, all partners see it
  *     0 out: (50) 100                    the 50 is host 1's: 100 is left
  *
- * Nor do those of an end that is excused: its partners are not to blame.  An end is slow when
- * all of this is so:
+ * Nor do streams of an excused end: its partners are not to blame.  An end is slow if all of
+ * these hold:
  *
- *     practical    the median m of its n samples is outside the range that was asked for.
+ *     practical    the median m of its n samples is outside the requested range.
  *
  *     statistical  |100 - m| is more than z standard errors, 1.2533 s / sqrt(n).  The
  *                  deviation s of a sample is a MAD over the residuals of all ends together,
  *                  unless this end's own, or the baseline's, is larger than chance explains.
- *                  z is such that HEALTH_ALARMS of healthy fabrics accuse any of their ends
+ *                  z is such that HEALTH_ALARMS of healthy fabrics accuse any end
  *                  (health_accusing_z): 4.4 for 8 ports, 4.8 for 64, 5.6 for 4096.  Medians
  *                  that differ among healthy ends by more than that count with their own
  *                  deviation.
@@ -46,7 +46,7 @@
 /* The upper quartile of a normal value, in deviations. */
 static const double quartile = 0.6745;
 
-struct health_met { /* a sample of an end */
+struct health_met { /* one sample of an end */
     int partner;
     double value;
 };
@@ -76,7 +76,7 @@ static void drop_index(struct health_ends *e)
     e->met = NULL;
 }
 
-/* The places of each end, so that judging costs no more than there are samples. */
+/* Builds the index of each end's samples, so that judging an end reads only its own. */
 void health_ends_index(struct health_ends *e)
 {
     drop_index(e);
@@ -104,7 +104,7 @@ void health_ends_release(struct health_ends *e)
     e->sample_space = 0;
 }
 
-/* ---- what chance does ---- */
+/* ---- statistics ---- */
 
 double health_normal_z(double q)
 {
@@ -158,7 +158,7 @@ double health_deviation(double own, int n, double pooled)
 
 /* ---- samples of an end ---- */
 
-static int is_pair_of_ends(const struct health_ends *e) /* each stream is both's */
+static int is_pair_of_ends(const struct health_ends *e) /* each stream belongs to both */
 {
     return e->ends == 2 && e->ways == 2;
 }
@@ -168,11 +168,11 @@ static int other_way(const struct health_ends *e, int way)
     return e->ways == 2 ? !way : 0;
 }
 
-/* COUNTING: without those whose other end is known to be at fault; AGAIN: of these, those of
- * the confirmation. */
+/* COUNTING: samples whose other end is not known to be at fault; AGAIN: of these, the ones from
+   the confirmation. */
 enum which { COUNTING, AGAIN, ALL };
 
-/* Into e->met. */
+/* Collects an end's samples in e->met; returns their number. */
 static int ends_collect(struct health_ends *e, int k, int way, enum which which)
 {
     int n = 0;
@@ -188,7 +188,7 @@ static int ends_collect(struct health_ends *e, int k, int way, enum which which)
     return n;
 }
 
-/* The median of the collected values, which are then in e->room. */
+/* Returns the median of the collected values, and leaves the values in e->space. */
 static double ends_median_of(struct health_ends *e, int n)
 {
     for (int i = 0; i < n; i++)
@@ -205,7 +205,7 @@ static int by_partner(const void *a, const void *b)
     return (x->value > y->value) - (x->value < y->value);
 }
 
-/* The next group of one partner among the n sorted ones: where it ends, and its median. */
+/* Returns the end of the next partner's group among n sorted samples, and its median. */
 static int next_partner(const struct health_met *met, int from, int n, double *median)
 {
     int to = from;
@@ -216,7 +216,8 @@ static int next_partner(const struct health_met *met, int from, int n, double *m
     return to;
 }
 
-/* Into e->room: the median with each partner, and of how many samples these are. */
+/* Writes the median with each partner to e->space; returns the number of partners; sets
+   *samples. */
 static int collect_partners(struct health_ends *e, int k, int way, int *samples)
 {
     int n = ends_collect(e, k, way, COUNTING), partners = 0;
@@ -229,7 +230,7 @@ static int collect_partners(struct health_ends *e, int k, int way, int *samples)
     return partners;
 }
 
-/* Nearest rank: the best of up to four partners, one in four of more. */
+/* Returns the nearest rank: the best of up to four partners, one in four of more. */
 static double best_quarter(struct health_ends *e, int partners)
 {
     return stats_percentile(e->space, partners, partners < 4 ? 100 : 76);
@@ -260,14 +261,14 @@ double health_ends_percentile(struct health_ends *e, double p)
 }
 
 /*
- * Collects an end's residuals from its median, or where pairs have three samples each (ends are
- * few, and slow ones a large part of the others' samples) from that of the pair.  The one that
- * is the median of an odd number has none.
+ * Collects an end's residuals from its median, or, if pairs have three samples each (few ends,
+ * so that slow ones are a large part of the others' samples), from the pair's median.  With an
+ * odd number the sample that is the median has no residual.
  */
 static int collect_residuals(struct health_ends *e, int k, int way, double *residual)
 {
     int count = ends_collect(e, k, way, ALL), n = 0;
-    int added = e->samples * e->ways / 2; /* with one way each was added both ways round */
+    int added = e->samples * e->ways / 2; /* with one way each sample was added twice */
     int pairs = e->few || added / 3 / e->ends >= e->ends - 1;
 
     for (int i = 0; !pairs && i < count; i++)
@@ -298,7 +299,8 @@ double health_ends_deviation(struct health_ends *e, int k, int way)
     return deviation;
 }
 
-/* Each sample once; with one way alone from either end, which makes it no more certain. */
+/* Pools each sample once.  With one way samples count from both ends, which adds no
+   certainty. */
 static void pool(struct health_ends *e)
 {
     double *residual = mem_new((size_t)e->samples + 1, sizeof *residual);
@@ -331,8 +333,8 @@ static void estimate(struct health_ends *e, int k, int way)
 }
 
 /*
- * How much the medians of ends that are well differ, where chance does not explain it: from
- * those above their median, since slow ends that are not found yet lie below it.
+ * Returns how much the medians of healthy ends differ beyond chance: computed from those above
+ * the median, since slow ends not found yet lie below it.
  */
 static double spread_of_peers(struct health_ends *e, int way)
 {
@@ -370,9 +372,9 @@ static void estimate_all(struct health_ends *e)
         }
 }
 
-/* ---- who is slow ---- */
+/* ---- slow ends ---- */
 
-/* Three partners in four see it; sets best, partners and saw. */
+/* Returns whether three partners in four see it; sets best, partners and saw. */
 static int ends_is_seen(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
@@ -392,9 +394,10 @@ static int ends_is_seen(struct health_ends *e, int k, int way)
 }
 
 /*
- * One of few partners alone can bring the median down: with three, a pair at 80 % makes it what
- * the quarter of the others' samples are, and 97 % is then 96 %.  A partner whose median is off
- * the others' by more than z of its errors is that pair's matter, if the end is well without.
+ * One of few partners can lower the median: with three, a pair at 80 % shifts it to the lower
+ * quartile of the others' samples, and 97 % becomes 96 %.  If a partner's median differs from
+ * the others' by more than z of its errors and the end is healthy without it, the pair is at
+ * fault.
  */
 static int is_a_pairs(struct health_ends *e, int k, int way)
 {
@@ -419,7 +422,7 @@ static void estimate_again(struct health_ends *e, int k, int way)
     e->end[k][way].again_median = ends_median_of(e, e->end[k][way].again);
 }
 
-/* By the confirmation, where there was one. */
+/* Returns whether there was a confirmation that contradicts. */
 static int is_denied(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
@@ -436,9 +439,9 @@ static int is_denied(struct health_ends *e, int k, int way)
 }
 
 /*
- * So many samples that their median is not one of those that something else cut short, 2 % of
- * them on a busy fabric, more often than false alarms may be: 7 for 8 ports, 13 for 4096.  A
- * measurement that was ended early has fewer.
+ * Returns the number of samples with which transients, 2 % of samples on a busy fabric, make
+ * the median low no more often than false alarms may occur: 7 for 8 ports, 13 for 4096.  A
+ * measurement that ended early has fewer.
  */
 static int samples_least(const struct health_ends *e)
 {
@@ -451,7 +454,7 @@ static int samples_least(const struct health_ends *e)
     return n;
 }
 
-/* Why an end outside the range is not slow; NULL: it is. */
+/* Returns why an end outside the range is not slow; NULL: it is slow. */
 static const char *find_pardon(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
@@ -468,7 +471,7 @@ static const char *find_pardon(struct health_ends *e, int k, int way)
     return end->denied ? "not when measured again" : NULL;
 }
 
-/* Its partners are estimated without it. */
+/* Marks an end as slow and estimates its partners again without it. */
 static void mark(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
@@ -485,7 +488,7 @@ static void mark(struct health_ends *e, int k, int way)
     }
 }
 
-/* The worst end that may be slow and was not looked at since its samples changed. */
+/* Finds the worst candidate not examined since its samples changed. */
 static int worst(const struct health_ends *e, const unsigned char *passed, int *k, int *way)
 {
     double most = -1;
@@ -504,15 +507,15 @@ static int worst(const struct health_ends *e, const unsigned char *passed, int *
     return most >= 0;
 }
 
-/* For an end that is not slow: whether it may turn out so, and why it is not if it is
-   outside. */
+/* Sets for an end that is not slow: whether it may turn out slow, and why it is not if it is
+   outside the range. */
 static void explain(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
 
     if (end->slow || end->n == 0)
         return;
-    /* It may turn out outside the range, and is not well by chance. */
+    /* It may turn out outside the range, and chance does not explain its deviation. */
     double away = end->median < 100 ? -2 * end->sigma : 2 * end->sigma;
     if (!end->denied && end->z > 3 && e->alerts(e->rules, end->median + away)) {
         end->suspect = ends_is_seen(e, k, way);
@@ -537,7 +540,8 @@ void health_ends_judge(struct health_ends *e)
             continue;
         }
         mark(e, k, way);
-        /* The rest differ less among themselves.  In doubling steps: it is work for all. */
+        /* The remaining ends differ less.  At doubling counts only, because it estimates
+           all. */
         found++;
         if ((found & (found - 1)) == 0 && !is_pair_of_ends(e))
             estimate_all(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes findings that need no statistics: links without a carrier, hosts that are silent, words
- * that are wrong, checks that were not done.
+ * Makes findings that need no statistics: links without a carrier, silent hosts, wrong words,
+ * checks that were not done.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -11,12 +11,12 @@
 #include "base/mem.h"
 #include "health/health_analysis.h"
 
-/* A cable that is plugged again, and a switch that starts again, are one each. */
+/* A cable plugged in again, or a switch that restarts, is one flap. */
 static const int64_t flaps_least = 3;
-/* But within a measurement nobody plugs: there once is enough. */
+/* Within a measurement nobody plugs cables: there one is enough. */
 static const double measured_s = 120;
 
-enum { NAMES_MOST = 16 /* of one kind, with their own finding */ };
+enum { NAMES_MOST = 16 /* findings of one kind that have their own line */ };
 
 /* ---- links ---- */
 
@@ -64,8 +64,8 @@ static void facts_judge_link(const struct health_data *d, const struct health_li
 /* ---- silence ---- */
 
 /*
- * Links and hosts.  The one that asks hears from nobody else: with three hosts it is its own
- * port that is dead, with two it may be either: see the link of its own port.
+ * Judges links and hosts.  If rank 0's host hears from nobody: with three hosts its own port is
+ * dead, with two it may be either; the link of its own port decides.
  */
 static void judge_presence(const struct health_data *d, struct health_verdict *v)
 {
@@ -90,18 +90,18 @@ static void judge_presence(const struct health_data *d, struct health_verdict *v
                                 d->host[k].name);
 }
 
-/* ---- streams that are wrong, or stand ---- */
+/* ---- wrong words and stalls ---- */
 
 struct blame {
     const struct health_data *d;
     struct health_verdict *v;
-    struct health_amount *at; /* those that nobody is blamed for yet */
+    struct health_amount *at; /* amounts that nobody is blamed for yet */
     int count, code;
 };
 
 /*
- * The host that is the source, or the destination, of most of the rest; -1 when no two streams
- * have an end in common.
+ * Returns the host that is the source, or the destination, of most of the remaining amounts; -1
+ * if no two streams share an end.
  */
 static int commonest_end(const struct blame *b, int *way)
 {
@@ -166,7 +166,7 @@ static void blame_stream(struct blame *b, const struct health_amount *s)
     f->measured = s->amount;
 }
 
-/* Blames the host that is an end of most of it, then of most of the rest, ... */
+/* Blames the host that is an end of most amounts, then of most of the rest, and so on. */
 static void blame_all(const struct health_data *d, struct health_verdict *v, int code,
                       const struct health_amount *at, int count)
 {
@@ -185,7 +185,7 @@ static void blame_all(const struct health_data *d, struct health_verdict *v, int
     mem_free(b.at);
 }
 
-/* The wire is not to blame: what went into it, or came out of it, was right until there. */
+/* The network is not to blame: data were right when they entered it, or wrong only after it. */
 static void judge_gpus(const struct health_data *d, struct health_verdict *v)
 {
     static const char *const when[] = {"", " when sending", " when receiving"};
@@ -207,7 +207,7 @@ static void judge_gpus(const struct health_data *d, struct health_verdict *v)
     }
 }
 
-/* ---- what is not known ---- */
+/* ---- unknown results ---- */
 
 static void judge_unfinished(const struct health_data *d, struct health_verdict *v)
 {
@@ -228,7 +228,7 @@ static void judge_unfinished(const struct health_data *d, struct health_verdict 
                         parts, within, done);
 }
 
-/* A port of which less is known than a verdict takes, though the rounds were done. */
+/* Reports a port with too few samples for a verdict although the rounds were done. */
 static void judge_seldom(const struct health_data *d, struct health_verdict *v)
 {
     unsigned rounds = 1u << HEALTH_PART_ROUNDS;
@@ -254,7 +254,7 @@ static void judge_seldom(const struct health_data *d, struct health_verdict *v)
 void health_judge_facts(const struct health_data *d, const struct health_rules *rules,
                         struct health_verdict *v)
 {
-    int explained = 0; /* a host that is silent, or a link that is lost: streams stand then */
+    int explained = 0; /* 1: a silent host or a lost link explains stalled streams */
 
     (void)rules;
     judge_presence(d, v);

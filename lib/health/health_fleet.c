@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Simulates fabrics: a stream is as fast as the slower of its two ends, with noise, and now and
- * then a transient loss.
+ * Simulates fabrics: a stream is as fast as the slower of its two ends, with noise and
+ * occasional transient losses.
  */
 #include "health/health_fleet.h"
 
@@ -16,13 +16,13 @@
 #include "base/rng.h"
 
 enum { LATENCY_PARTNERS = 7, RANKS_MOST = 64, SPEC_MOST = 4096 };
-enum { NORMAL = 8, LUCK, LOSS, LATE, SHARE, WRONG, COMMON }; /* streams of random numbers */
+enum { NORMAL = 8, LUCK, LOSS, LATE, SHARE, WRONG, COMMON }; /* random number streams */
 
 static const double latency_s = 12e-6, latency_noise = 0.05;
-/* A run of 8 hosts takes some seconds; what it was is in no verdict. */
+/* A run of 8 hosts takes some seconds; no verdict depends on it. */
 static const double run_s = 3, deadline_s = 10;
 
-/* ---- the words ---- */
+/* ---- parsing ---- */
 
 static const struct {
     const char *name, *value;
@@ -57,7 +57,7 @@ static int parse_int(const char *text, int lo, int hi, int *out, struct err *err
     return 0;
 }
 
-/* Cuts the text at the last `mark` and returns what follows it; NULL: there is none. */
+/* Cuts the text at the last `mark` and returns the part after it; NULL: no mark. */
 static char *fleet_cut(char *text, char mark)
 {
     char *at = strrchr(text, mark);
@@ -161,11 +161,11 @@ int health_fleet_parse(const char *spec, struct health_fleet *out, struct err *e
 struct run {
     const struct health_fleet *f;
     struct health_data *d;
-    uint64_t at; /* random numbers drawn */
+    uint64_t at; /* number of random draws */
     int rounds;
 };
 
-/* The first fault of that kind that the host (-1: any) has; NULL: none. */
+/* Returns the host's first fault of that kind (host -1: any), or NULL. */
 static const struct health_fault *find_fault(const struct health_fleet *f,
                                              enum health_fault_kind kind, int host)
 {
@@ -175,7 +175,7 @@ static const struct health_fault *find_fault(const struct health_fleet *f,
     return NULL;
 }
 
-/* Noise and transients, as a factor; `noise` of its own. */
+/* Returns noise and transients as a factor; `noise` is added to the fabric's. */
 static double chance(struct run *r, double noise)
 {
     const struct health_fleet *f = r->f;
@@ -207,7 +207,7 @@ static double rate(struct run *r, int src, int dst)
             most = fmin(most, 50);
     }
     double percent = fmin(most, fmin(out, in));
-    /* Other work of the hosts slows all of a round alike. */
+    /* Other work on the hosts slows all streams of a round alike. */
     double common = 1 + f->common * rng_normal(f->seed, COMMON, (uint64_t)r->rounds);
     double far = path < 2 ? 1 : path == 2 ? f->far : f->far * f->far;
     return f->Bps * far * percent / 100 * fmax(common, 0.01) * chance(r, f->noise);
@@ -237,7 +237,7 @@ static void add_stream(struct run *r, int src, int dst, enum health_stage stage)
                               1 + (int64_t)(rng_u64(f->seed, WRONG, r->at) % 100));
 }
 
-/* 0: in the middle of the rounds a port is cut, and nothing more comes from anybody. */
+/* Returns 0 if a port is cut in the middle of the rounds, after which nothing arrives. */
 static int fleet_run_rounds(struct run *r, const struct health_plan *p)
 {
     const struct health_fault *cut = find_fault(r->f, HEALTH_FAULT_CUT, -1);
@@ -249,7 +249,7 @@ static int fleet_run_rounds(struct run *r, const struct health_plan *p)
                 add_stream(r, src, p->dst[t * p->hosts + src], p->stage);
         r->d->rounds += p->stage == HEALTH_ROUNDS;
     }
-    /* The asking host hears nobody when it is itself cut off. */
+    /* The host of rank 0 hears nobody if it is itself cut off. */
     for (int k = 0; t < p->rounds && k < r->f->hosts; k++)
         r->d->host[k].silent = cut->host == r->d->own
                                    ? k != cut->host

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opens folders in which nobody else can put something in our way.
+ * Opens folders in which nobody else can interfere.
  *
- * The path is walked from the root, a name at a time.  A folder in which others may rename
- * could have anything under the next name: it is refused, and nothing is made in it.  In a
- * sticky folder (/tmp) names are their owners': there the next one has to be ours.  A folder
- * that passed the check cannot be changed by others afterwards, so that its path leads there
- * for good.
+ * The path is walked from the root, one name at a time.  A folder in which others may rename
+ * entries is refused, because its next entry could be anything, and nothing is created in it.
+ * In a sticky folder (/tmp) entries belong to their owners: there the next entry has to be
+ * ours.  A folder that passed the check cannot be changed by others afterwards, so its path
+ * stays valid.
  *
  *     /  tmp      x          state
  *        sticky   ours       ours, 0700
@@ -21,22 +21,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINKS_MOST = 40 }; /* as Linux has it */
+enum { LINKS_MOST = 40 }; /* Linux' limit */
 
 struct walk {
-    const char *dir;       /* as it was named */
-    char at[PATH_MAX + 1]; /* the folder reached, "" for the root */
+    const char *dir;       /* as requested */
+    char at[PATH_MAX + 1]; /* folder reached; "" is the root */
     char rest[PATH_MAX + 1];
-    int links, made; /* made: what is reached was not there */
+    int links, made; /* made: the folder reached was created here */
 };
 
 /*
- * Root, us, or inside a user namespace whoever is not mapped: they all look like one user, root
- * of outside too, and cannot be told apart there.  So do groups.
+ * Trusts root, ourselves, and inside a user namespace all unmapped ids: they look like one
+ * user, which includes the outer root, and cannot be told apart.  The same for groups.
  */
 static int is_trusted(unsigned id, unsigned ours, const char *map_name)
 {
-    const unsigned overflow = 65534; /* Linux' default */
+    const unsigned overflow = 65534; /* Linux' default overflow id */
     char map[64] = "";
     FILE *f = id == overflow ? fopen(map_name, "re") : NULL;
     size_t n = f ? fread(map, 1, sizeof map - 1, f) : 0;
@@ -44,7 +44,7 @@ static int is_trusted(unsigned id, unsigned ours, const char *map_name)
     if (f)
         fclose(f);
     return id == 0 || id == ours ||
-           (n > 0 && !strstr(map, "4294967295")); /* not all ids are mapped */
+           (n > 0 && !strstr(map, "4294967295")); /* some ids are unmapped */
 }
 
 static int is_trusted_user(uid_t uid)
@@ -94,7 +94,8 @@ static int check_itself(const struct walk *w, struct err *err)
     return 0;
 }
 
-/* Puts the target of the link at w->at (its folder: n bytes) before the rest of the path. */
+/* Inserts the target of the link at w->at (n bytes of its folder) before the rest of the
+   path. */
 static int follow(struct walk *w, size_t n, uid_t owner, struct err *err)
 {
     char target[PATH_MAX + 1], rest[PATH_MAX + 1];
@@ -118,7 +119,7 @@ static int follow(struct walk *w, size_t n, uid_t owner, struct err *err)
     return 0;
 }
 
-/* Goes into the folder `name` of the one that is reached, made where it is not there. */
+/* Enters the folder `name` of the one reached; creates it if missing. */
 static int folder_enter(struct walk *w, const char *name, int is_last, struct err *err)
 {
     size_t n = strlen(w->at);
@@ -144,7 +145,7 @@ static int folder_enter(struct walk *w, const char *name, int is_last, struct er
     return 0;
 }
 
-/* The next name, its slashes gone; "" at the end. */
+/* Takes the next name, without slashes; "" at the end. */
 static void take_name(struct walk *w, char name[PATH_MAX + 1])
 {
     size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
@@ -171,7 +172,7 @@ int health_folder_check(const char *dir, struct err *err)
         if (strcmp(name, "."))
             rc = check_above(&w, err) || folder_enter(&w, name, !w.rest[0], err) ? -1 : 0;
     rc = rc ? rc : check_itself(&w, err);
-    if (rc && w.made) /* a folder that a file system gave another owner */
+    if (rc && w.made) /* a file system gave the new folder another owner */
         rmdir(w.at);
     return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints the document paro.health/1.  Numbers that are not known are null. */
+/* Prints the document paro.health/1.  Unknown numbers are null. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "health/health_parts.h"
 
-/* NULL, which is null in JSON, for "". */
+/* Returns NULL, printed as null, for "". */
 static const char *or_null(const char *text)
 {
     return text[0] ? text : NULL;
@@ -87,10 +87,10 @@ static void put_port(struct jout *j, const struct health_report *t, int i)
     jout_close(j, ']');
 }
 
-/* ---- the samples of each pair as one number ---- */
+/* ---- one number per pair ---- */
 
 struct value {
-    int src, dst, late; /* late: a latency, not a rate */
+    int src, dst, late; /* late: 1: a latency, not a rate */
     double v;
 };
 
@@ -121,7 +121,7 @@ int health_streams_of(const struct health_data *d, const struct health_verdict *
         const struct health_sample *s = &d->samples.at[i];
         x[n++] = (struct value){s->src, s->dst, 0, s->Bps};
     }
-    for (int i = 0; i < latencies; i++) { /* of a pair, both ways */
+    for (int i = 0; i < latencies; i++) { /* one per pair: enter both ways */
         const struct health_latency *l = &d->latencies.at[i];
         x[n++] = (struct value){l->src, l->dst, 1, l->s};
         x[n++] = (struct value){l->dst, l->src, 1, l->s};
@@ -228,7 +228,7 @@ static void json_put_parts(struct jout *j, const char *key, unsigned bits)
     jout_close(j, ']');
 }
 
-/* Texts that are `stride` bytes apart. */
+/* Prints texts that are `stride` bytes apart. */
 static void put_texts(struct jout *j, const char *key, const void *at, int count, size_t stride)
 {
     jout_open(j, key, '[');

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes findings that name a port or a pair from the rates of streams (health_analysis.c).
+ * Makes findings about ports and pairs from the rates of streams (health_analysis.c).
  *
- * With two hosts every stream has the same two ends, and no stream shows which is slow.  The
- * kernel of the sender does: the rate at which its queue empties while bytes wait in it is what
- * its own port can do.  Where that is near the stream's rate the port is the narrow place.
- * Where it is near the rate expected, or where nothing ever waits, that is further on.
+ * With two hosts every stream has the same two ends, and no stream shows which one is slow.
+ * The sender's kernel does: the rate at which its queue drains while bytes wait in it is the
+ * rate of its own port.  If that is close to the stream's rate, the port is the bottleneck.  If
+ * it is close to the expected rate, or if bytes never wait, the bottleneck is further on.
  */
 #include <math.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 #include "health/health_analysis.h"
 
 /*
- * Payload over what a queue drains, which counts headers: 1448 / 1514 = 0.956 in frames of
- * 1500 bytes, up to 1 in longer ones; their middle.
+ * Payload per drained byte, which counts headers: 1448 / 1514 = 0.956 in frames of 1500 bytes,
+ * up to 1 in longer ones; the middle of both.
  */
 static const double payload_share = 0.98;
 
@@ -25,15 +25,15 @@ struct judge {
     const struct health_rules *rules;
     struct health_analysis *look;
     struct health_verdict *v;
-    const char *by;  /* the standard of a rate: "baseline", "peers" */
-    int (*slow)[2];  /* [hosts] to be named, by direction */
-    double peers[2]; /* the ports' median, Bps */
+    const char *by;  /* reference of a rate: "baseline", "peers" */
+    int (*slow)[2];  /* [hosts] 1: to be named, by direction */
+    double peers[2]; /* median of the ports, Bps */
 };
 
 /*
- * A small deviation is measured again.  A check that was ended before it may have seen what
- * another program did for a second: not known.  Latencies are between rounds and confirmation:
- * where they are missing the confirmation was not even asked for.
+ * A small deviation is measured again.  A check that ended before may have seen a short
+ * disturbance by another program: unknown.  Latency comes between rounds and confirmation: if
+ * it is missing, the confirmation was not even requested.
  */
 static enum health_state state_of(const struct judge *j, double percent, int confirmed)
 {
@@ -55,7 +55,7 @@ static const char *name(const struct judge *j, int k)
     return j->d->host[k].name;
 }
 
-/* health_verdict_addf; a state that is not known has a code of its own, and the reason. */
+/* health_verdict_addf; UNKNOWN has its own code, and the reason is added. */
 #define SAY(j, state, code, host, fmt, ...)                                                    \
     health_verdict_addf((j)->v, state, (state) == HEALTH_UNKNOWN ? HC_UNSURE : (code), host,   \
                         fmt "%s", __VA_ARGS__,                                                 \
@@ -87,20 +87,20 @@ static void write_ports(struct judge *j)
 
 /* ---- two hosts ---- */
 
-/* Whose end of the stream from `src` is it?  Both when the kernel does not know. */
+/* Decides which end of the stream from `src` is slow; both if the kernel does not show it. */
 static void blame_one_of_two(struct judge *j, int src)
 {
     const struct health_port *p = &j->v->port[src][HEALTH_OUT];
     double drain_Bps = j->d->host[src].drain_Bps;
-    /* Nearer, by ratio, to the stream's rate than to the one expected: a busy machine sends a
-     * tenth less than its port drains. */
+    /* Closer, by ratio, to the stream's rate than to the expected one: a busy machine sends a
+       tenth less than its port drains. */
     int here = sqrt(p->Bps * p->want_Bps) > payload_share * drain_Bps;
 
     j->slow[src][HEALTH_OUT] = drain_Bps < 0 || (drain_Bps > 0 && here);
     j->slow[!src][HEALTH_IN] = drain_Bps < 0 || !j->slow[src][HEALTH_OUT];
 }
 
-/* Two hosts, no evidence: the pair is named once, not each of its ends. */
+/* Two hosts without evidence: the pair is named once, not each end. */
 static int is_either(const struct judge *j, int src)
 {
     return j->d->hosts == 2 && j->slow[src][HEALTH_OUT] && j->slow[!src][HEALTH_IN];
@@ -123,17 +123,17 @@ static void add_evidence(const struct judge *j, int k, int way, struct health_fi
     f->saw = e->saw;
 }
 
-/* For three digits. */
+/* decimals for three digits */
 static int decimals(double v)
 {
     return v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2;
 }
 
-/* "out 50.0 of 100 MB/s, 50 %" */
+/* Writes "out 50.0 of 100 MB/s, 50 %". */
 static void say_rates(const struct judge *j, int k, int way, char text[128])
 {
     const struct health_port *p = &j->v->port[k][way];
-    /* 999.5 would be 1000 of the smaller unit */
+    /* 999.5 would print as 1000 in the smaller unit */
     double unit = fmax(p->want_Bps, p->Bps) >= 999.5e6 ? 1e9 : 1e6;
     double is = p->Bps / unit, want = p->want_Bps / unit;
     struct units u;
@@ -192,7 +192,7 @@ static void name_either(struct judge *j, int src)
     f->confirmed = confirmed;
 }
 
-/* A deviation beyond the critical range that the noise explains: not known, not good. */
+/* Reports a deviation in the critical range that noise explains: unknown, not good. */
 static void name_unsteady(struct judge *j, int k, int way)
 {
     struct health_port *p = &j->v->port[k][way];
@@ -218,7 +218,7 @@ static void name_pair(struct judge *j, const struct health_pair *p)
     int confirmed = p->again >= 3;
     enum health_state alone = state_of(j, percent, confirmed),
                       beside = state_of(j, p->residual, confirmed);
-    /* The text has the percentage that the state follows from. */
+    /* Print the percentage that determines the state. */
     int beside_others = is_shifted(j) || health_state_rank(beside) > health_state_rank(alone);
     struct units u;
 
@@ -256,10 +256,10 @@ static void name_shift(struct judge *j)
                             stale ? ", it is stale (--accept-baseline or --learn)"
                                   : " (--accept-baseline if that is right)");
     f->percent = percent;
-    f->confirmed = 1; /* by every port */
+    f->confirmed = 1; /* every port shows it */
 }
 
-/* A port that is OK outside a range has a reason. */
+/* Gives each port that is OK outside a range its reason. */
 static void pardon_ports(struct judge *j)
 {
     for (int k = 0; k < j->d->hosts; k++)
@@ -302,7 +302,7 @@ static int judge_rates(struct judge *j, struct err *err)
     return 0;
 }
 
-/* The judges that need no rates of ports.  The last depends on what the others have found. */
+/* Judges that need no rates of ports.  The last one depends on the findings of the others. */
 static void (*const judges[])(const struct health_data *d, const struct health_rules *rules,
                               struct health_verdict *v) = {
     health_judge_ranks, health_judge_latency, health_judge_facts, health_judge_collective};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the links, and how much waits in their queues, by rtnetlink. */
+/* Reads the links, and the bytes waiting in their queues, by rtnetlink. */
 #include "health/health_campaign.h"
 
 #include <linux/gen_stats.h>
@@ -16,12 +16,12 @@
 
 enum { ANSWER_BYTES = 32 << 10 };
 
-/* Between samples further apart than that the queue may have been empty for a while. */
+/* If samples are further apart the queue may have been empty in between. */
 static const double apart_s = 5e-3;
 
 typedef void (*answer_fn)(struct health_kernel *k, const struct nlmsghdr *h, void *arg);
 
-/* One dump, message by message; -1 when the kernel refuses. */
+/* Reads one dump, message by message; -1 if the kernel rejects the request. */
 static int dump(struct health_kernel *k, int type, answer_fn take, void *arg)
 {
     _Alignas(struct nlmsghdr) char space[ANSWER_BYTES];
@@ -155,13 +155,13 @@ static void take_queue(struct health_kernel *k, const struct nlmsghdr *h, void *
     int left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof *tc);
     struct health_queue *link = NULL;
     struct gnet_stats_queue queue;
-    struct gnet_stats_basic basic; /* 64 bits of bytes come first */
+    struct gnet_stats_basic basic; /* 64-bit byte count comes first */
     double now = *(const double *)arg;
 
     for (int i = 0; i < k->links; i++)
         if (k->link[i].index == tc->tcm_ifindex)
             link = &k->link[i];
-    if (!link || tc->tcm_parent != TC_H_ROOT) /* inner queues are part of the root's sum */
+    if (!link || tc->tcm_parent != TC_H_ROOT) /* the root's sum includes inner queues */
         return;
     const struct rtattr *stats = kernel_find(TCA_RTA(tc), left, TCA_STATS2);
     int space = stats ? (int)RTA_PAYLOAD(stats) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps the file of what a check remembers: its folder, its lock, its content. */
+/* Maintains the file with a check's memory: its folder, its lock, its content. */
 #include "health/health_memory.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ struct health_rate *health_memory_rate(const struct health_memory *m, const char
 
 /* ---- opening ---- */
 
-/* A file that is wrong by what is in it is kept under another name. */
+/* Loads the file.  One with invalid content is kept under another name. */
 static int memory_load(struct health_memory *m, const char *path, const char *host,
                        int64_t now_s, struct err *err)
 {
@@ -161,7 +161,7 @@ int health_memory_open(struct health_memory *m, const char *dir, const char *hos
 
     if (!dir)
         return 0;
-    if (quick) /* a home folder may be that of many hosts */
+    if (quick) /* a home folder may be shared by many hosts */
         snprintf(name, sizeof name, "%s.quick", host);
     else
         snprintf(name, sizeof name, "%s", d->gpus.count ? "rounds.cuda" : "rounds");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads what a kernel writes of its network ports into sysfs (Linux'
- * Documentation/ABI/testing/sysfs-class-net, -net-statistics, stable/sysfs-class-infiniband).
+ * Reads a kernel's network ports from sysfs (Linux' Documentation/ABI/testing/sysfs-class-net,
+ * -net-statistics, stable/sysfs-class-infiniband).
  */
 #include "health/health_nics.h"
 
@@ -20,9 +20,9 @@
 enum { SYS = 3000, PATH = 4096, IFF_UP_BIT = 1, IFF_LOOPBACK_BIT = 8 };
 
 /*
- * Counters that a healthy link raises are left out: dropped (protocols that nobody listens to),
- * multicast, VL15_dropped.  InfiniBand's classic counters stop at their end (IBTA,
- * PortCounters: 16 and 8 bits) until somebody resets them.
+ * Omits counters that rise on a healthy link: dropped (protocols without listeners), multicast,
+ * VL15_dropped.  InfiniBand's classic counters stop at their maximum (IBTA, PortCounters: 16
+ * and 8 bits) until they are reset.
  */
 static const struct health_counter net_counters[HEALTH_COUNTERS] = {
     {"rx_crc_errors", "statistics/rx_crc_errors", 0},
@@ -52,7 +52,7 @@ static int make_path(char path[PATH], const char *dir, const char *file)
     return snprintf(path, PATH, "%s/%s", dir, file) < PATH;
 }
 
-/* The first line of dir/file, not empty. */
+/* Reads the first line of dir/file, which must not be empty. */
 static enum io_answer nics_read_line(const char *dir, const char *file, char *text, int space)
 {
     char path[PATH];
@@ -61,7 +61,7 @@ static enum io_answer nics_read_line(const char *dir, const char *file, char *te
     return make_path(path, dir, file) ? io_line(path, text, (size_t)space) : IO_BROKEN;
 }
 
-/* A number with `stop` after it; -1 where there is none. */
+/* Reads a number with `stop` after it; -1 if there is none. */
 static enum io_answer nics_read_value(const char *dir, const char *file, int base, char stop,
                                       int64_t *out)
 {
@@ -71,7 +71,7 @@ static enum io_answer nics_read_value(const char *dir, const char *file, int bas
     *out = -1;
     if (why != IO_THERE)
         return why;
-    /* InfiniBand, where a device has no counters. */
+    /* InfiniBand's text for a missing counter. */
     if (strncmp(file, "counters/", 9) == 0 && strncmp(text, "N/A", 3) == 0)
         return IO_ABSENT;
     errno = 0;
@@ -82,14 +82,14 @@ static enum io_answer nics_read_value(const char *dir, const char *file, int bas
     return IO_THERE;
 }
 
-/* A port is reported with what could not be read, the first file by name. */
+/* Notes a file that could not be read; the first one is named. */
 static void note(struct health_nic *n, const char *file)
 {
     if (n->broken++ == 0)
         n->broken_file = file;
 }
 
-/* A word of the port's, "" when it has none. */
+/* Reads a word of the port's, "" if it has none. */
 static void nics_read_word(struct health_nic *n, const char *dir, const char *file, char *text,
                            int space)
 {
@@ -97,7 +97,7 @@ static void nics_read_word(struct health_nic *n, const char *dir, const char *fi
         note(n, file);
 }
 
-/* A count, or a speed, which may be -1: not known. */
+/* Reads a count or a speed; -1: unknown. */
 static int64_t nics_read_number(struct health_nic *n, const char *dir, const char *file,
                                 int least)
 {
@@ -109,7 +109,7 @@ static int64_t nics_read_number(struct health_nic *n, const char *dir, const cha
     return v >= least ? v : -1;
 }
 
-/* Whether dir/file is there; where nobody may know, `unknown`. */
+/* Returns whether dir/file exists; `unknown` if that cannot be determined. */
 static int nics_is_there(const char *dir, const char *file, int unknown)
 {
     char path[PATH];
@@ -125,7 +125,7 @@ static void nics_add(struct health_nics *all, const struct health_nic *n)
     all->nic[all->count++] = *n;
 }
 
-/* With its counters of errors and of packets. */
+/* Adds a port with its counters of errors and packets. */
 static void add_counted(struct health_nics *all, const char *dir, struct health_nic *n)
 {
     static const char *const packets[2][2] = {
@@ -168,11 +168,12 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
     nics_read_word(&n, dir, "duplex", text, sizeof text);
     n.half = n.carrier && strcmp(text, "half") == 0;
     n.mbit = nics_read_number(&n, dir, "speed", -1);
-    n.mbit = n.mbit > 0 && n.mbit < INT32_MAX ? n.mbit : 0; /* all ones: not known */
+    n.mbit = n.mbit > 0 && n.mbit < INT32_MAX ? n.mbit : 0; /* all ones: unknown */
     int64_t changes = nics_read_number(&n, dir, "carrier_changes", 0);
     n.ups = nics_read_number(&n, dir, "carrier_up_count", 0);
     n.losses = nics_read_number(&n, dir, "carrier_down_count", 0);
-    /* Older kernels count both in one: up, down, up, ... from a link that was down. */
+    /* Older kernels have one counter of changes: up, down, up, ... from a link that was
+       down. */
     if (n.losses < 0 && changes >= 0)
         n.losses = changes / 2;
     if (n.ups < 0 && changes >= 0)
@@ -194,7 +195,7 @@ static void nics_read_port(struct health_nics *all, const char *dir, const char 
         return;
     health_name_make(name, n.name, sizeof n.name);
     n.unread = why == IO_BROKEN ? "state" : why_phys == IO_BROKEN ? "phys_state" : NULL;
-    /* RoCE's link is the interface's business; here are its counters. */
+    /* RoCE's link is checked as an interface; here are its counters. */
     nics_read_word(&n, dir, "link_layer", text, sizeof text);
     n.real = strcmp(text, "Ethernet") != 0;
     n.up = phys != IB_DISABLED;
@@ -202,7 +203,7 @@ static void nics_read_port(struct health_nics *all, const char *dir, const char 
     n.waits = n.carrier && state != IB_ACTIVE;
     n.losses = nics_read_number(&n, dir, "counters/link_downed", 0);
     n.ups = -1;
-    /* "100 Gb/sec (4X EDR)"; without a link what it had, or the least there is */
+    /* "100 Gb/sec (4X EDR)"; without a link the last rate, or the lowest */
     nics_read_word(&n, dir, "rate", text, sizeof text);
     double gbit = strtod(text, &end);
     if (text[0] && end == text)
@@ -216,7 +217,7 @@ static void nics_read_port(struct health_nics *all, const char *dir, const char 
     add_counted(all, dir, &n);
 }
 
-/* Calls `each` for every entry of dir; -1 when it cannot be read to its end. */
+/* Calls `each` for every entry of dir; -1 if reading it fails. */
 static int nics_walk(struct health_nics *all, const char *dir, const char *below,
                      void (*each)(struct health_nics *, const char *, const char *))
 {

@@ -9,7 +9,8 @@
 
 /*
  * Reads the ports of this host as its kernel shows them: interfaces under SYS/class/net,
- * InfiniBand ports under SYS/class/infiniband.  A few small files each; starts nothing.
+ * InfiniBand ports under SYS/class/infiniband.  Reads a few small files each; starts no
+ * process.
  */
 enum {
     HEALTH_NIC_NAME = 64,
@@ -19,39 +20,40 @@ enum {
 };
 
 struct health_nic {
-    char name[HEALTH_NIC_NAME]; /* "eth0", "mlx5_0/1"; clean (health_data.h) */
-    /* Files that are there and cannot be read, or hold what they cannot: one without which
-     * nothing is known of the port, or NULL; and how many others, the first of them. */
+    char name[HEALTH_NIC_NAME]; /* "eth0", "mlx5_0/1"; converted by health_name_make */
+    /* Existing files that cannot be read or parsed: one without which nothing is known of the
+       port, or NULL; the number of others, and the first of them. */
     const char *unread, *broken_file;
     int broken;
-    int ib;              /* InfiniBand, or RoCE's port of it */
-    int real;            /* hardware of this host: no bridge, bond, tunnel, virtual function */
-    int up, carrier;     /* asked to be up; has a link */
-    int waits;           /* a link that is not in use yet: dormant, or no subnet manager */
+    int ib;              /* 1: InfiniBand, or a RoCE port of it */
+    int real;            /* 1: hardware of this host: no bridge, bond, tunnel, virtual
+                            function */
+    int up, carrier;     /* administratively up; has a link */
+    int waits;           /* 1: link not in use yet: dormant, or no subnet manager */
     int half;            /* half duplex */
-    int64_t mbit;        /* 0: not known */
-    int width;           /* lanes; 0: not known */
-    int64_t ups, losses; /* of the carrier, since the driver's counter began; -1 */
+    int64_t mbit;        /* 0: unknown */
+    int width;           /* lanes; 0: unknown */
+    int64_t ups, losses; /* carrier changes since the driver's counter began; -1 */
     int64_t packets;     /* both ways; -1 */
-    int64_t counter[HEALTH_COUNTERS]; /* of errors, as health_counters names them; -1: absent */
+    int64_t counter[HEALTH_COUNTERS]; /* errors, named by health_counters; -1: absent */
 };
 
-/* Errors that are counted: those of interfaces, those of InfiniBand ports. */
+/* The error counters: of interfaces, of InfiniBand ports. */
 struct health_counter {
     const char *name, *path;
-    int64_t end; /* a counter stops here; 0: never */
+    int64_t end; /* the counter stops at this value; 0: never */
 };
 const struct health_counter *
-health_counters(int ib); /* [HEALTH_COUNTERS], name NULL: no more */
+health_counters(int ib); /* [HEALTH_COUNTERS], name NULL: end of the list */
 
 struct health_nics {
     int count;
-    struct health_nic *nic; /* owned; by name */
+    struct health_nic *nic; /* owned; sorted by name */
     size_t space;
-    int left, left_others;       /* beyond HEALTH_NICS_MOST: of hardware, and not */
-    char boot[HEALTH_BOOT_NAME]; /* this start of the kernel, or "" */
+    int left, left_others;       /* ports beyond HEALTH_NICS_MOST: hardware, others */
+    char boot[HEALTH_BOOT_NAME]; /* id of this boot, or "" */
 };
-/* ERR_ABSENT or ERR_SYS: sys/class/net, or what of InfiniBand is there, cannot be read. */
+/* ERR_ABSENT or ERR_SYS: sys/class/net, or an existing InfiniBand folder, cannot be read. */
 int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
                      struct err *err);
 void health_nics_release(struct health_nics *n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Compares more than the rates of ports: a rank with the others of its host, the latency to a
- * host with those to the others, all hosts at once with what their pairs reach.
+ * Compares other measurements than the rates of ports: a rank with the others of its host, the
+ * latency to a host with those to the others, all hosts at once with the rates of pairs.
  */
 #include <math.h>
 
@@ -21,9 +21,9 @@ static void add_end(struct health_finding *f, const struct health_end *e)
 /* ---- ranks ---- */
 
 /*
- * The parts of a stream, which follow each other, share a port, and not evenly: percent of
- * their median (of two, of the larger one: the smaller is in question).  Those alone that share
- * one.
+ * Adds the parts of a stream, which are consecutive and share a port, not evenly: percent of
+ * their median (of two, of the larger one: the smaller is in question).  Only parts that share
+ * a port.
  */
 static void add_parts(const struct health_data *d, struct health_ends *e)
 {
@@ -54,7 +54,7 @@ static void add_parts(const struct health_data *d, struct health_ends *e)
     mem_free(v);
 }
 
-/* Uneven shares of a port are no fault of the network until they are as large as that. */
+/* Uneven sharing of a port is no network fault unless it is this large. */
 static int rank_alerts(const void *rules, double percent)
 {
     return percent < 100 &&
@@ -88,19 +88,19 @@ void health_judge_ranks(const struct health_data *d, const struct health_rules *
 /* ---- latency ---- */
 
 /*
- * Less lateness is no rank's fault: a rank that shares a processor with another one
- * answers 10 to 20 us later for as long as it does (measured).
+ * Less lateness is no rank's fault: a rank that shares a processor answers 10 to 20 us later
+ * while it does (measured).
  */
 static const double late_least_s = 25e-6;
 
-/* Ends have speeds: the inverse of a latency, so that low is bad here too. */
+/* Ends have speeds, the inverse of latency, so that low is bad here too. */
 static int late(const void *rules, double speed)
 {
     return health_range_alerts(&((const struct health_rules *)rules)->late_warn, 1e4 / speed);
 }
 
-/* By a baseline an expectation for two hosts; with others, a latency that all have is no
-   host's. */
+/* A baseline gives an expectation for two hosts.  With more, a latency that all have is no
+   host's fault. */
 static void expect_by_baseline(const struct health_data *d, const struct health_baseline *b,
                                double *want, double *v)
 {
@@ -119,7 +119,7 @@ static void expect_by_baseline(const struct health_data *d, const struct health_
     mem_free(at);
 }
 
-/* The median on paths of the same class. */
+/* Expects the median on paths of the same class. */
 static void expect_by_peers(const struct health_data *d, double *want, double *v)
 {
     for (int path = 0; path < HEALTH_PATHS; path++) {
@@ -173,7 +173,7 @@ void health_judge_latency(const struct health_data *d, const struct health_rules
         expect_by_peers(d, want, work);
     for (int i = 0; i < d->latencies.count; i++) {
         const struct health_latency *s = &d->latencies.at[i];
-        if (want[i] <= 0) /* nothing is expected of these two */
+        if (want[i] <= 0) /* no expectation for this pair */
             continue;
         health_ends_add(&e, s->src, s->dst, 100 * want[i] / s->s, 0);
         want[n++] = want[i];
@@ -190,9 +190,9 @@ void health_judge_latency(const struct health_data *d, const struct health_rules
     mem_free(work);
 }
 
-/* ---- all at once ---- */
+/* ---- all hosts at once ---- */
 
-/* The best of the so many runs of these hosts at once, or NULL. */
+/* Returns the best run of these hosts at once, or NULL; sets *looks to the number of runs. */
 static const struct health_collective *best_of(const struct health_data *d, int first,
                                                int count, int *looks)
 {
@@ -210,15 +210,15 @@ static const struct health_collective *best_of(const struct health_data *d, int 
     return best;
 }
 
-/* Whether it took longer than its pairs make one expect, by the range of CRITICAL. */
+/* Returns whether it took longer than expected from its pairs, by the range of CRITICAL. */
 static int is_late(const struct health_collective *c, const struct health_rules *rules)
 {
     return c->s > 0 && health_range_alerts(&rules->crit, 100 * c->want_s / c->s);
 }
 
 /*
- * Only where nobody is accused: a slow port makes every collective slow.  What the pairs make
- * one expect is a model, hence the range of CRITICAL for a WARNING.
+ * Judges all hosts at once only if nobody is accused: a slow port makes every collective slow.
+ * The expectation is a model, hence the range of CRITICAL for a WARNING.
  */
 void health_judge_collective(const struct health_data *d, const struct health_rules *rules,
                              struct health_verdict *v)
@@ -229,7 +229,7 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
     for (int i = 0; i < v->findings; i++)
         if (v->finding[i].state != HEALTH_UNKNOWN)
             return;
-    if (health_missing(d, 1u << HEALTH_PART_COLLECTIVE)) /* not so often as it takes */
+    if (health_missing(d, 1u << HEALTH_PART_COLLECTIVE)) /* not measured often enough */
         return;
     for (int i = 0; i < d->collectives.count; i++) {
         const struct health_collective *c = &d->collectives.at[i];
@@ -260,13 +260,13 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
 }
 
 /*
- * Which hosts run a collective next: all; and, as long as one is slow, its halves.
+ * Chooses the hosts of the next collective: all; and, as long as a range is slow, its halves.
  *
  *     0..7 slow    0..3 slow    0..1 fine         only 0..3 together are slow
  *                  4..7 fine    2..3 fine
  *
- * Slow is what is slow HEALTH_COLLECTIVE_RUNS times in a row: one run is a second at most, in
- * which any of the streams may meet another program's.
+ * A range is slow if it was slow HEALTH_COLLECTIVE_RUNS times in a row: a run takes at most a
+ * second, in which any stream may collide with another program's.
  */
 int health_bisect(const struct health_data *d, const struct health_rules *rules, int *first,
                   int *count)
@@ -285,7 +285,8 @@ int health_bisect(const struct health_data *d, const struct health_rules *rules,
             continue;
         if (looks < HEALTH_COLLECTIVE_RUNS)
             return 1;
-        for (int upper = 0; upper < 2 && c->count >= 4; upper++) { /* two hosts in a half */
+        for (int upper = 0; upper < 2 && c->count >= 4; upper++) { /* a half has two hosts at
+                                                                      least */
             *first = c->first + (upper ? c->count / 2 : 0);
             *count = upper ? c->count - c->count / 2 : c->count / 2;
             if (!best_of(d, *first, *count, &looks))

@@ -2,17 +2,17 @@
 /*
  * Plans which host sends to which in each round.
  *
- * Rounds are of two kinds, in each of which every port carries one stream out and one in:
- * shifts, k to k + s, and rounds of the circle method, pairs that send to each other.
- * With few hosts these are whole cycles, so that every pair is measured as often; with many
- * they are spread over all, from a place that the seed gives.
+ * There are two kinds of rounds, in both of which every port carries one stream out and one in:
+ * shifts, k to k + s, and rounds of the circle method, pairs that send to each other.  With few
+ * hosts these are whole cycles, so that pairs are measured equally often; with many they are
+ * spread over all, from a start given by the seed.
  *
  *     5 hosts, shift 2                     6 hosts, circle round 0: i + j = 0 mod 5, 5 with 0
  *     0>2 1>3 2>4 3>0 4>1                  1<>4 2<>3 0<>5
  *
- * The confirmation loads all ports too, or it would measure another fabric: the pairs that are
- * suspected are put into a round first, and a shift that was not used yet fills it.  A port
- * meets other partners by that.
+ * The confirmation loads all ports too, because it would otherwise measure another fabric:
+ * suspected pairs enter a round first, and a shift not used yet fills it.  A port thereby gets
+ * other partners.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ enum {
     SAMPLES_FEW_HOSTS = 20, /* 8 or fewer */
     SAMPLES_DEEP = 60,
     FEW_HOSTS = 8,
-    AGAIN_ROUNDS_MOST = 64, /* of the confirmation, all in all */
+    AGAIN_ROUNDS_MOST = 64, /* confirmation rounds in total */
     AGAIN_SAMPLES_MOST = 3 * HEALTH_AGAIN
 };
 
@@ -51,14 +51,14 @@ static void add_round(struct health_plan *p, size_t *space, const struct health_
         dst[k] = circle ? health_plan_circle(k, at, d->hosts) : shift_dst(k, at + 1, d->hosts);
 }
 
-/* Circles have no round that all take part in when hosts are odd: shifts alone then. */
+/* With an odd number of hosts no circle round includes all: only shifts then. */
 static void plan_rounds(const struct health_data *d, struct health_plan *p)
 {
     int others = d->hosts - 1, circles = d->hosts % 2 == 0, deep = d->level == HEALTH_DEEP;
     int wanted = deep                    ? SAMPLES_DEEP
                  : d->hosts <= FEW_HOSTS ? SAMPLES_FEW_HOSTS
                                          : HEALTH_SAMPLES_LEAST;
-    int rounds = deep && others > wanted ? others /* every pair, once at least */
+    int rounds = deep && others > wanted ? others /* every pair at least once */
                  : others > wanted       ? wanted
                                          : (wanted + others - 1) / others * others;
     size_t space = 0;
@@ -78,13 +78,14 @@ static void plan_rounds(const struct health_data *d, struct health_plan *p)
 
 struct again {
     const struct health_analysis *look;
-    int rounds, *met;         /* of the confirmation so far; shifts that were used, [hosts] */
+    int rounds, *met;         /* confirmation rounds so far; [hosts] times each shift was
+                                 used */
     int ports;                /* rounds that ports need */
-    struct health_pair *pair; /* those that are suspected */
-    int pairs, *left;         /* and the samples they need */
+    struct health_pair *pair; /* suspected pairs */
+    int pairs, *left;         /* pairs, and the samples that each needs */
 };
 
-/* A confirmation's samples; and as many again while two standard errors cross a threshold. */
+/* Samples of one confirmation; as many again while two standard errors span a threshold. */
 static int port_needs(const struct health_analysis *l, const struct health_end *e)
 {
     if (!e->slow && !e->suspect)
@@ -96,7 +97,7 @@ static int port_needs(const struct health_analysis *l, const struct health_end *
     return !e->slow && low != high && e->again < AGAIN_SAMPLES_MOST ? HEALTH_AGAIN : 0;
 }
 
-/* Looks at the rounds done, and at the needs of ports and pairs. */
+/* Collects the rounds done, and the needs of ports and pairs. */
 static void look_back(struct again *a)
 {
     const struct health_analysis *l = a->look;
@@ -118,13 +119,13 @@ static void look_back(struct again *a)
         const struct health_pair *p = &l->pair[i];
         if (!p->suspect && !(p->slow && p->again < 3))
             continue;
-        /* Once, since most suspicions end there; then all that accuses. */
+        /* One sample, since most suspicions end there; then all that accuse. */
         a->left[a->pairs] = p->slow ? 3 - p->again : p->again == 0 ? 1 : p->need - p->n;
         a->pair[a->pairs++] = *p;
     }
 }
 
-/* The shift that was used least, the first of these from the seed on. */
+/* Returns the least used shift, the first of these from the seed on. */
 static int next_shift(struct again *a)
 {
     const struct health_data *d = a->look->d;
@@ -138,7 +139,7 @@ static int next_shift(struct again *a)
     return best;
 }
 
-/* Suspected pairs, as many as fit; how many. */
+/* Enters suspected pairs, as many as fit; returns their number. */
 static int plan_put_pairs(struct again *a, int *dst, unsigned char *taken)
 {
     int put = 0;
@@ -155,7 +156,7 @@ static int plan_put_pairs(struct again *a, int *dst, unsigned char *taken)
     return put;
 }
 
-/* The rest by a shift where it fits, then whoever is left with whoever is left. */
+/* Fills the round by a shift where it fits, then pairs the remaining senders and receivers. */
 static void plan_fill(const struct health_data *d, int s, int *dst, unsigned char *taken)
 {
     int n = d->hosts, free_dst = 0;

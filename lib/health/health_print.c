@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints the monitoring plugins' line, and the lines that may follow it. */
+/* Prints the monitoring plugins' line, and the lines after it. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -11,12 +11,12 @@
 #include "health/health_parts.h"
 
 enum {
-    LINE = 80,  /* of which Nagios shows all, before the bar */
+    LINE = 80,  /* Nagios shows this much, before the bar */
     LABEL = 15, /* with "_out" 19: as many characters must differ */
-    MANY = 256  /* ports: with more, those alone that are not OK have perfdata */
+    MANY = 256  /* ports: with more, only those that are not OK have perfdata */
 };
 
-/* The slowest port; of those that are outside a range, if any is, the one farthest off. */
+/* Returns the slowest port; if any is outside a range, the one of these farthest off. */
 static const struct health_port *farthest(const struct health_verdict *v, int *host, int *way)
 {
     const struct health_port *far = NULL;
@@ -63,13 +63,13 @@ static void put_good(const struct health_report *t, FILE *out)
         fputs(", percentage only", out);
 }
 
-/* Words of which others have given some: no bar before the perfdata. */
+/* Prints words that include names from outside: no bar may precede the perfdata. */
 static int print_put_text(const char *text, FILE *out)
 {
     return utf8_put(text, "|", out);
 }
 
-/* The worst findings first, as many as fit, then how many more there are. */
+/* Prints the worst findings first, as many as fit, then the number of others. */
 static void print_put_findings(const struct health_verdict *v, FILE *out)
 {
     static const enum health_state order[] = {HEALTH_CRITICAL, HEALTH_WARNING, HEALTH_UNKNOWN};
@@ -91,16 +91,16 @@ static void print_put_findings(const struct health_verdict *v, FILE *out)
 
 /* ---- labels ---- */
 
-/* Labels of LABEL bytes at most, no two alike; or where that is too short, numbers. */
+/* Labels of at most LABEL bytes, all different; if that is too short, numbers. */
 struct labels {
-    const char **at;  /* owned; ends of names */
-    const char *kind; /* the noun that is numbered, if `number` */
+    const char **at;  /* owned; point into names */
+    const char *kind; /* the noun to number, with `number` */
     int count, number;
 };
 
 /*
- * Hosts, where one has a long name: all without the beginning that they share, its last number
- * excepted, and of whole characters.
+ * Shortens hosts if one has a long name: removes the beginning that all share, except its last
+ * number, in whole characters.
  */
 static void shorten_hosts(struct labels *l)
 {
@@ -124,7 +124,7 @@ static void shorten_hosts(struct labels *l)
         l->at[k] += skip;
 }
 
-/* Ports: the ends of those that are long, "eth0" as it is. */
+/* Shortens long ports to their ends; "eth0" stays. */
 static void shorten_links(struct labels *l)
 {
     unsigned char *cut = mem_new((size_t)l->count + 1, 1);
@@ -160,7 +160,7 @@ static struct labels make_labels(const struct health_data *d)
 
 /* ---- perfdata ---- */
 
-/* Clean names hold neither "=" nor a quote, which a label has doubled. */
+/* Prints a label.  Clean names hold no "="; quotes would have to be doubled. */
 static void put_label(const struct labels *l, int k, const char *what, int is_first, FILE *out)
 {
     putc(is_first ? '|' : ' ', out);
@@ -172,7 +172,7 @@ static void put_label(const struct labels *l, int k, const char *what, int is_fi
     fprintf(out, "_%s'=", what);
 }
 
-/* A range of percents as one of MB/s. */
+/* Prints a range of percents in MB/s. */
 static void put_range(const struct health_range *r, double unit, int decimals, FILE *out)
 {
     fputs(r->inside ? "@" : "", out);
@@ -188,8 +188,8 @@ static void put_range(const struct health_range *r, double unit, int decimals, F
 
 static void put_rate(const struct health_port *p, const struct health_rules *r, FILE *out)
 {
-    double MBps = p->Bps / 1e6, unit = p->want_Bps / 1e8; /* MB/s of one percent */
-    /* For four digits; the thresholds have as many decimals as the value. */
+    double MBps = p->Bps / 1e6, unit = p->want_Bps / 1e8; /* MB/s per percent */
+    /* Four digits; thresholds have as many decimals as the value. */
     int decimals = MBps >= 999.95 ? 0 : MBps >= 99.995 ? 1 : MBps >= 9.9995 ? 2 : 3;
 
     if (p->samples == 0) {
@@ -229,7 +229,7 @@ static void put_perfdata(const struct health_report *t, FILE *out)
     mem_free(l.at);
 }
 
-/* ---- lines that follow ---- */
+/* ---- further lines ---- */
 
 static void put_count(const char *name, int64_t count, FILE *out)
 {
@@ -298,7 +298,7 @@ void health_print_line(const struct health_report *t, FILE *out)
         print_put_findings(t->v, out);
     else
         put_good(t, out);
-    /* A disabled check is no OK. */
+    /* A disabled check is not OK. */
     for (int i = 0; i < c->disables; i++)
         fprintf(out, "%s%s", i ? "," : "; disabled: ", c->disable[i]);
     if (t->ignored)
@@ -311,7 +311,7 @@ void health_print_line(const struct health_report *t, FILE *out)
     putc('\n', out);
     if (t->o->verbose)
         put_verbose(t, out);
-    /* The line itself names the worst alone: whoever reads changes alone needs all of them. */
+    /* The line names only the worst: a reader of changes needs all of them. */
     if (t->o->notify)
         print_put_words("NEW ", &t->news.fresh, out);
     print_put_words("CLEARED ", &t->news.clear, out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Writes the text that node_exporter's textfile collector reads: base units, no timestamps
- * after values; when it was written is a value of its own, and so is when a run last reached a
+ * after values.  The time of writing is a value of its own, and so is the time of the last
  * verdict.
  */
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void prom_put_value(FILE *f, const char *name, const char *help, int deci
     fprintf(f, "horing_%s %.*f\n", name, decimals, v);
 }
 
-/* One value of each port; a port without samples has none. */
+/* Prints one value of each port; a port without samples has none. */
 static void put_ports(FILE *f, const struct health_report *t, const char *name,
                       const char *help, int ratio)
 {
@@ -65,7 +65,7 @@ static void prom_put_findings(FILE *f, const struct health_report *t)
     prom_put_head(f, "finding", "Findings, by code (horing-check(1))");
     for (int i = 0; i < t->v->findings; i++) {
         const struct health_finding *g = &t->v->finding[i];
-        int again = 0; /* a series once: findings that differ in words alone are one */
+        int again = 0; /* each series once: merge findings that differ only in words */
         for (int k = 0; k < i && !again; k++) {
             const struct health_finding *h = &t->v->finding[k];
             again = h->code == g->code && h->host == g->host && h->other == g->other &&
@@ -84,8 +84,8 @@ static void prom_put_findings(FILE *f, const struct health_report *t)
 
 /*
  * Reads the last success from the file that is to be replaced, which may be its only record.
- * Its folder may be another user's (node_exporter's): of what lies there the beginning is read,
- * where it is written, and it does not wait.
+ * Its folder may be another user's (node_exporter's), so a pipe or a large file may be in its
+ * place: opens without blocking and reads only the beginning.
  */
 static int64_t success_before(const char *path, int64_t now_s)
 {
@@ -96,7 +96,7 @@ static int64_t success_before(const char *path, int64_t now_s)
 
     if (fd < 0)
         return 0;
-    ssize_t n = pread(fd, text, HEAD - 1, 0); /* of a pipe it fails */
+    ssize_t n = pread(fd, text, HEAD - 1, 0); /* fails on a pipe */
     close(fd);
     at = n > 0 ? strstr(text, key) : NULL;
     int64_t success_s = at ? strtoll(at + sizeof key - 1, NULL, 10) : 0;

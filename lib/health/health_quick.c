@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks at the quick level: compares the ports of one host (health_nics.h) with what they were
- * at the last run (health_memory.h) and with what they should be (health_checks.h).
+ * Checks at the quick level: compares the ports of one host (health_nics.h) with their state at
+ * the last run (health_memory.h) and with the expected one (health_checks.h).
  *
- * Counters are judged by what they grew since the last run.  After a boot, or when one of them
- * went down (a driver was loaded anew), they begin again: that run counts nothing.
+ * Counters are judged by their growth since the last run.  After a boot, or when one of them
+ * decreased (a driver was reloaded), they begin again: that run counts nothing.
  *
  *     boot     A    A    A    B    B
  *     counter  50   50   62   3    4
- *     judged   -    0    12   -    1        -: nothing is known
+ *     judged   -    0    12   -    1        -: unknown
  */
 #include <inttypes.h>
 #include <math.h>
@@ -22,23 +22,23 @@
 #include "health/health_data.h"
 #include "health/health_parts.h"
 
-/* Errors that are too few in one run are added up for an hour, links that were lost for a day.
- */
+/* Errors too few in one run are added up for an hour, lost links for a day. */
 static const int64_t recent_s = 3600, loss_s = 86400;
-/* A link that negotiates anew is away for less: looked at twice, so far apart. */
+/* A link that renegotiates is down for less: read twice, this far apart. */
 static const double again_s = 0.25;
 
 struct quick {
     const struct health_options *o;
-    struct health_memory *m; /* NULL: nothing is remembered */
+    struct health_memory *m; /* NULL: no memory */
     const struct health_nics *now;
     struct health_data *d;
     struct health_verdict *v;
     int same_boot;
-    int judged; /* ports that something is known of */
+    int judged; /* ports judged */
 };
 
-/* "HOST WORDS" of a port; counted, not estimated: no confirmation is needed. */
+/* Reports "HOST WORDS" of a port; it was counted, not estimated, so it needs no
+   confirmation. */
 static struct health_finding *__attribute__((format(printf, 5, 6)))
 quick_report(struct quick *q, enum health_state state, int code, const char *link,
              const char *fmt, ...)
@@ -57,23 +57,23 @@ quick_report(struct quick *q, enum health_state state, int code, const char *lin
     return f;
 }
 
-/* ---- what a port grew by ---- */
+/* ---- growth of a port's counters ---- */
 
-/* The numbers that an event may have: 0 to HEALTH_EVENT_MOST. */
+/* Clamps to the range of an event, 0 to HEALTH_EVENT_MOST. */
 static int64_t clamp_event(int64_t v)
 {
     return v < 0 ? 0 : v > HEALTH_EVENT_MOST ? HEALTH_EVENT_MOST : v;
 }
 
 struct growth {
-    int64_t packets, losses, most; /* -1: not known; most: the counter that grew most */
+    int64_t packets, losses, most; /* -1: unknown; most: the counter that grew most */
     int64_t counter[HEALTH_COUNTERS];
     double since_s;
 };
 
 /*
- * Since the last run; since the counter began where nothing is remembered.  The counters of a
- * driver begin together: one that went down (*reset) takes all with it.
+ * Returns the growth since the last run, or since the counter began if there is no memory.  The
+ * counters of a driver begin together: one that decreased sets *reset for all.
  */
 static int64_t grown(const struct quick *q, int64_t now, int64_t before, int *reset)
 {
@@ -109,7 +109,7 @@ static struct growth growth_of(const struct quick *q, const struct health_nic *n
 
 /* ---- errors ---- */
 
-/* The sum of the events after `oldest_s`. */
+/* Returns the sum of the events after `oldest_s`. */
 static struct health_event quick_sum(const struct health_event *e, int count, int64_t oldest_s)
 {
     struct health_event all = {0};
@@ -129,7 +129,7 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
     struct units u;
 
     for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++) {
-        /* Some counters are parts of others: the more specific one comes first. */
+        /* Some counters include others: the more specific one comes first. */
         if (!health_errors_are_many(g->counter[i], g->packets))
             continue;
         quick_report(q, HEALTH_WARNING, HC_ERRORS, n->name,
@@ -166,7 +166,7 @@ static void judge_full(struct quick *q, const struct health_nic *n)
             ->measured = (double)c[i].end;
 }
 
-/* The checks that are a row alone. */
+/* Judges the checks that consist of a row only. */
 static void judge_measured(struct quick *q, const struct health_nic *n,
                            const struct health_known *k, const struct growth *g)
 {
@@ -187,7 +187,7 @@ static void judge_measured(struct quick *q, const struct health_nic *n,
 
 /* ---- the link ---- */
 
-/* Whether there is a link; reports one that is not there. */
+/* Returns whether there is a link; reports a missing one. */
 static int quick_judge_link(struct quick *q, const struct health_nic *n, int want_up)
 {
     if (!n->up && want_up)
@@ -261,7 +261,7 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
 
     if (!n->real && !e && !n->ib)
         return;
-    if (n->unread) { /* neither well nor lost */
+    if (n->unread) { /* neither healthy nor lost */
         quick_report(q, HEALTH_UNKNOWN, HC_UNABLE, n->name, ": cannot read '%s' of port '%s'",
                      n->unread, n->name);
         q->judged++;
@@ -273,7 +273,7 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
     if (n->broken)
         quick_report(q, HEALTH_UNKNOWN, HC_UNREAD, n->name, ": cannot read '%s' of port '%s'%s",
                      n->broken_file, n->name, more);
-    if (n->real || e) { /* of RoCE's port the interface has the link */
+    if (n->real || e) { /* a RoCE port's link is the interface's */
         int want_up = e || (k ? k->want_up : had_link(n));
         q->judged += n->up || want_up;
         if (n->waits && !n->ib)
@@ -293,7 +293,7 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
         judge_measured(q, n, k, &g);
 }
 
-/* Whether there is a port of that name, or a device whose ports cannot be read. */
+/* Returns whether there is a port of that name, or a device whose ports cannot be read. */
 static int quick_is_there(const struct health_nics *all, const char *name)
 {
     size_t n = strcspn(name, "/");
@@ -307,7 +307,7 @@ static int quick_is_there(const struct health_nics *all, const char *name)
     return 0;
 }
 
-/* Finds ports that were there, or are expected (by a name without patterns), and are not. */
+/* Finds missing ports: remembered ones, and expected ones (by a name without patterns). */
 static void judge_absent(struct quick *q)
 {
     const struct health_config *c = &q->o->config;
@@ -344,7 +344,7 @@ static void quick_judge(struct quick *q)
     q->same_boot = q->m && !q->m->fresh && strcmp(q->m->boot, q->now->boot) == 0;
     for (int i = 0; i < q->now->count; i++)
         judge_nic(q, &q->now->nic[i]);
-    /* Ports that nobody looked at are neither well nor gone. */
+    /* Ports that were not read are neither healthy nor missing. */
     if (q->now->left || (left && q->o->config.expects)) {
         quick_report(q, HEALTH_UNKNOWN, HC_UNABLE, "",
                      " has %d ports, %d of them not checked (%d at most)", q->now->count + left,
@@ -357,9 +357,9 @@ static void quick_judge(struct quick *q)
                      " has no network hardware that is up: nothing to check");
 }
 
-/* ---- what is remembered ---- */
+/* ---- memory ---- */
 
-/* Puts one more at the end; what is too old goes, and the oldest two become one when full. */
+/* Appends an event; drops those that are too old, and merges the oldest two if full. */
 static void remember(struct health_event *e, int *count, struct health_event last,
                      int64_t oldest_s)
 {
@@ -401,7 +401,7 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
     k->want_width = n->width > k->want_width ? n->width : k->want_width;
     remember(k->loss, &k->losses, (struct health_event){now_s, clamp_event(g.losses), 0},
              now_s - loss_s);
-    /* A burst has been reported; what drips is added up. */
+    /* A burst has been reported; a slow trickle is added up. */
     struct health_event drip = {now_s, clamp_event(g.most), clamp_event(g.packets)};
     if (health_errors_are_many(g.most, g.packets))
         drip.n = drip.packets = 0;
@@ -417,7 +417,7 @@ static void remember_all(struct quick *q)
         if (!q->now->nic[i].unread &&
             (m->nics.count < HEALTH_NICS_MOST || health_memory_nic(m, q->now->nic[i].name)))
             remember_nic(q, &q->now->nic[i]);
-    /* A port that went and had not been in use is forgotten. */
+    /* Forget a port that disappeared and had not been in use. */
     for (int i = 0; i < m->nics.count; i++) {
         struct health_known k = m->nics.at[i];
         int found = k.want_up;
@@ -450,7 +450,7 @@ int health_quick(const struct health_options *o, FILE *out, enum health_state *s
     }
     q.m = o->state ? o->memory : NULL;
     for (int i = 0; o->accept && q.m && i < q.m->nics.count; i++) {
-        /* As things are now they should be: what was better once is forgotten. */
+        /* The current state becomes the expected one: forget better readings. */
         const struct health_nic last = q.m->nics.at[i].last;
         q.m->nics.at[i] = (struct health_known){.last = last};
     }

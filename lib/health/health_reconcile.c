@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decides what is reported of a run in the light of those before it, and what of that is new.
+ * Decides which findings of a run are reported, given the runs before it, and which are new.
  *
  *     run at     0      5      10     15     20 min
  *     seen       crit   crit   -      -      -          (not confirmed within the run)
- *     reported     WARN   CRIT   CRIT   OK                what was CRITICAL stays so for 10 min
+ *     reported     WARN   CRIT   CRIT   OK                CRITICAL is kept for 10 min
  *     printed    yes    yes    no     CLEARED           with --notify=change
  */
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 /* ---- one finding, one problem ---- */
 
-/* The problem that the finding is, a new one if there was none. */
+/* Returns the problem that the finding belongs to, a new one if there was none. */
 static struct health_problem *problem_of(struct health_memory *m, const struct health_data *d,
                                          const struct health_finding *f)
 {
@@ -55,7 +55,7 @@ static void reconcile_see(struct health_memory *m, const struct health_data *d,
     f->state = p->reported;
 }
 
-/* 10:42, or 2026-11-22 10:42 where it was not today; UTC, as logs have it. */
+/* Writes 10:42, or 2026-11-22 10:42 if it was not today; in UTC, as in logs. */
 static const char *clock_text(int64_t at_s, int64_t now_s, char text[32])
 {
     time_t at = (time_t)at_s;
@@ -71,7 +71,7 @@ static void clear(struct health_news *n, const struct health_problem *p, int64_t
 {
     char since[32];
 
-    if (p->printed == HEALTH_OK) /* nothing was printed of it */
+    if (p->printed == HEALTH_OK) /* never printed */
         return;
     n->changed = 1;
     snprintf(HEALTH_ADD(&n->clear).text, sizeof n->clear.at->text,
@@ -87,26 +87,26 @@ static int reconcile_host_of(const struct health_data *d, const char *name)
     return -1;
 }
 
-/* A problem that this run did not see: 1 when it is over. */
+/* Handles a problem that this run did not see; returns 1 if it has ended. */
 static int miss(struct health_problem *p, const struct health_data *d, struct health_verdict *v,
                 const struct health_options *o, int measured, struct health_news *n)
 {
     char seen[32], until[32], why[80] = "not measured now";
 
-    if (p->host[0] && reconcile_host_of(d, p->host) < 0) /* not of this run's hosts */
+    if (p->host[0] && reconcile_host_of(d, p->host) < 0) /* host not in this run */
         return 0;
     if (health_config_is_disabled(&o->config, p->code) ||
         health_config_is_ignored(&o->config, p->code, p->host, p->link, d->when_s))
         return 1;
     if (measured)
         p->runs = 0;
-    /* A finding that could not be measured is over as soon as it can be. */
+    /* UNKNOWN ends as soon as the measurement succeeds. */
     if (p->reported == HEALTH_UNKNOWN || p->code >= 900 || o->accept ||
         (measured && d->when_s - p->last_s >= HEALTH_STICKY_S)) {
         clear(n, p, d->when_s);
         return 1;
     }
-    /* Reported once more, though this run did not see it. */
+    /* Report again, although this run did not see it. */
     if (measured)
         snprintf(why, sizeof why, "not seen now; reported until %s",
                  clock_text(p->last_s + HEALTH_STICKY_S, d->when_s, until));
@@ -217,7 +217,7 @@ int health_filter(const struct health_data *d, struct health_verdict *v,
 
 /* ---- a scheduler's command ---- */
 
-/* A word of the shell's and of Slurm's: what else a name may hold is left out. */
+/* Appends text safe for the shell and Slurm: omits all other characters of a name. */
 static void reconcile_put_word(char *to, size_t space, const char *text, const char *also)
 {
     size_t n = strlen(to);

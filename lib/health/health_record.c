@@ -11,7 +11,7 @@ enum {
     LINKS_MOST = 1 << 18,
     ROUNDS_MOST = 1 << 24
 };
-/* Beyond what any port does, and what any run takes; what is 0 would be no sample. */
+/* Beyond the values of any port or run; a rate of 0 would be no sample. */
 #define RATE_MOST  1e25
 #define RATE_LEAST 1e-3
 #define TIME_MOST  1e9
@@ -20,7 +20,7 @@ enum {
 
 /* ---- tables ---- */
 
-/* Names of checks in their order. */
+/* Reads names of checks, in their order. */
 static int record_read_parts(const struct record *f, const struct tree *t,
                              const struct tree_node *n, void *at, struct err *err)
 {
@@ -131,7 +131,7 @@ static const struct record collective[] = {
     RECORD_INT(struct health_collective, count, "count", 1, HEALTH_HOSTS_MOST),
     {0}};
 
-/* ---- checks beyond bounds ---- */
+/* ---- further checks ---- */
 
 static const char *record_check_host(void *whole, void *item, const char **key)
 {
@@ -164,7 +164,7 @@ static const char *record_check_ends(const int end[2], int ends, const char **ke
 static const char *check_pair(void *whole, void *item, const char **key)
 {
     return record_check_ends(item, ((struct health_data *)whole)->hosts,
-                             key); /* src, dst come first */
+                             key); /* keys src and dst come first */
 }
 
 static const char *check_ranks(void *whole, void *item, const char **key)

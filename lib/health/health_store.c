@@ -83,10 +83,10 @@ struct reader {
     const struct health_store *s;
     const char *name;
     char *whole;
-    struct tree tree; /* of the line, in YAML of all */
+    struct tree tree; /* of the current line, in YAML of the whole file */
     int line;
-    int promised; /* items that follow by the head; -1: it has no count */
-    int *line_of; /* of the items of the kind that is unique, owned */
+    int promised; /* items that the head announces; -1: it has no count */
+    int *line_of; /* line of each item of the unique kind, owned */
     size_t line_space;
     struct err *err;
 };
@@ -104,7 +104,7 @@ int health_store_read_name(const struct record *f, const struct tree *t,
     return 0;
 }
 
-/* In YAML the head, the lists and the checksum are keys of one mapping. */
+/* Reads the head.  In YAML the head, the lists and the checksum are keys of one mapping. */
 static int read_head(struct reader *r)
 {
     char more[KEYS_MOST] = "format";
@@ -193,9 +193,9 @@ static int read_yaml(struct reader *r, const char *text, int64_t bytes)
     return rc;
 }
 
-/* ---- reading: the whole ---- */
+/* ---- reading: the whole file ---- */
 
-/* Before the checksum: another version is named by its name. */
+/* Runs before the checksum, so that another version is reported as such. */
 static int check_format(struct reader *r, const char *text, int64_t bytes)
 {
     const char *before = r->s->yaml ? "format: " : "{\"format\":\"";
@@ -213,7 +213,7 @@ static int check_format(struct reader *r, const char *text, int64_t bytes)
     return FAIL(r, NULL, "is '%s', expected the format %s", found, r->s->format);
 }
 
-/* Where the last line begins; -1: it is no checksum of what is before it. */
+/* Returns where the last line begins; -1: it is no checksum of the text before it. */
 static int64_t store_check_sum(struct reader *r, const char *text, int64_t bytes)
 {
     char line[HEALTH_TAIL];
@@ -241,7 +241,7 @@ static int store_by_name(const void *a, const void *b)
     return order ? order : (x > y) - (x < y);
 }
 
-/* Sorted, since a file may list more than can be compared each with each. */
+/* Sorts, because a file may have too many items to compare each with each. */
 static int check_unique(struct reader *r, const struct health_kind *k)
 {
     int count, rc = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handles states, findings, and the ranges of the Monitoring Plugins guidelines (section
+ * Implements states, findings, and the ranges of the Monitoring Plugins guidelines (section
  * "Threshold and Ranges").
  */
 #include "health/health_verdict.h"
@@ -100,7 +100,7 @@ void health_verdict_release(struct health_verdict *v)
 
 #define RANGE_MOST 1e15
 
-/* A rate within a millionth of a threshold is at it. */
+/* A rate within a millionth of a threshold equals it. */
 enum { DECIMALS_MOST = 6 };
 
 int health_range_parse(const char *text, struct health_range *out, struct err *err)
@@ -161,7 +161,7 @@ int health_range_check(const char *warn, const char *crit, struct err *err)
 
     if (!warn || !crit || health_range_parse(warn, &w, err) ||
         health_range_parse(crit, &c, err))
-        return 0; /* the parser of the options has said so */
+        return 0; /* the option parser has reported it */
     const double end[] = {0, w.start, w.end, c.start, c.end};
     for (size_t i = 0; i < 3 * sizeof end / sizeof *end; i++) {
         double v = end[i / 3];
