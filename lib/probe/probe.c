@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes rows of flows, times a round where its bytes arrive, and checks the bytes.  Leaves the
- * choice of measurements to probe_topo.c and health.
+ * Generates rows of flows, times a round where its bytes arrive, and checks the bytes.  Leaves
+ * the choice of measurements to probe_topo.c and health.
  *
- * The curve of a group: every rank notes (time, bytes so far) now and then; the notes of the
- * ranks of one group, merged, are how its port filled, by one clock:
+ * The curve of a group: every rank notes (time, bytes so far) now and then.  The merged notes
+ * of a group's ranks show how its port received bytes, by one clock:
  *
  *     bytes |                 ____----  total at T1
  *           |       ___----'''
  *           |   _-''  from here on: SKIP bytes are in, at T0
  *           |__/________________________ time       rate = (total - bytes(T0)) / (T1 - T0)
  *
- * A rank's bytes are seen chunk by chunk; of a chunk that is on its way at T0 a part is there,
- * in proportion to the time between the notes.  Not to count it made four streams of 2 MiB
- * through one port 6 % too fast: half a chunk of each.
+ * A rank sees its bytes chunk by chunk.  Of a chunk in flight at T0 a part counts as arrived,
+ * in proportion to the time between the notes.  Without that, four streams of 2 MiB through one
+ * port looked 6 % too fast: half a chunk of each.
  */
 #include "probe/probe.h"
 
@@ -30,13 +30,13 @@
 
 enum {
     NOTES = 64,              /* of a rank's curve, */
-    NOTES_SPACE = NOTES + 2, /* and its begin and end */
-    YIELDS = 200,            /* before a nap: some 100 us, less than a message takes to cross */
-    /* For a GPU's, some 10 ms: it has a processor for itself, and a nap is a tenth of what the
-       least of its rounds take. */
+    NOTES_SPACE = NOTES + 2, /* with its beginning and end */
+    YIELDS = 200,            /* before a nap: some 100 us, less than a message takes */
+    /* With a GPU some 10 ms: the rank has its own processor, and a nap is a tenth of the
+       shortest rounds. */
     GPU_YIELDS = 5000,
     PING_BYTES = 8,
-    TRIPS = 100 /* a pair that was not disturbed has shown its least long before */
+    TRIPS = 100 /* an undisturbed pair has shown its minimum long before */
 };
 
 static const double nap_s = 100e-6, look_every_s = 1e-3;
@@ -51,7 +51,7 @@ struct curve {
     struct note note[NOTES_SPACE];
 };
 
-/* A word of the stream that rank src sends in this turn: any bijection that mixes well. */
+/* Returns a word of the stream that rank src sends in this round: any well-mixing bijection. */
 static uint64_t probe_word_of(int src, uint64_t turn, int64_t at)
 {
     uint64_t x = (uint64_t)at + ((uint64_t)src << 40) + turn * 0x9e3779b97f4a7c15u;
@@ -137,8 +137,8 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
     for (int i = 0, chunk = 0; i < flows; i++) {
         first[r.round.mines] = chunk;
         if (flow[i].src == me || flow[i].dst == me) {
-            /* Chunks of sends lie from the start of `in`, each, receives one after the other
-               in `out`. */
+            /* Sends: the chunks of each flow lie from the start of `in`; receives: all flows in
+               sequence in `out`. */
             const struct probe_flow *f = &flow[i];
             int count = probe_chunks(p, f->bytes), here = f->dst == me;
             int64_t *at = here ? r.places.out_at : r.places.in_at;
@@ -155,7 +155,7 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
         }
         chunk += probe_chunks(p, flow[i].bytes);
     }
-    /* A chunk of each flow is a step: over NCCL those of a step travel at once. */
+    /* One chunk of each flow per step: NCCL sends those of a step together. */
     for (int c = 0; r.s.rows < mine; c++)
         for (int i = 0; i < r.round.mines; i++) {
             const struct probe_flow *f = &r.round.mine[i];
@@ -180,7 +180,7 @@ int probe_summarize(struct world *world, double mine, double error, struct probe
             errors[n++] = all[r][1];
         }
     *out = (struct probe_summary){.count = n};
-    if (n) { /* the median sorts */
+    if (n) { /* stats_median sorts */
         out->median = stats_median(value, n);
         out->least = value[0];
         out->most = value[n - 1];
@@ -195,8 +195,8 @@ int probe_summarize(struct world *world, double mine, double error, struct probe
 
 /*
  * Counts wrong words in the bytes received; or, with a GPU, in the bytes sent: of each flow
- * from the start of in.  The last bytes of a flow that is no multiple of 8 are compared as part
- * of a word.
+ * from the start of `in`.  The last bytes of a flow that is no multiple of 8 are compared as
+ * part of a word.
  */
 static int64_t wrong_words(const struct probe *p, const struct probe_round *r, int gone)
 {
@@ -220,9 +220,9 @@ static int64_t wrong_words(const struct probe *p, const struct probe_round *r, i
 struct watch { /* notes of one run */
     struct probe *probe;
     struct probe_round *round;
-    int here;            /* in the host's memory, though there is a GPU */
-    struct curve *curve; /* NULL: nobody wants it */
-    int64_t before;      /* bytes of the laps that are done */
+    int here;            /* 1: use host memory although there is a GPU */
+    struct curve *curve; /* NULL: not wanted */
+    int64_t before;      /* bytes of the finished laps */
     double looked_s;
 };
 
@@ -250,7 +250,7 @@ static int probe_run_laps(struct watch *w, struct err *err)
     if (w->curve)
         w->curve->note[w->curve->notes++] = (struct note){w->looked_s, 0};
     for (int lap = 0; lap < laps; lap++) {
-        /* The rows once, in this thread. */
+        /* Run the rows once, in this thread. */
         int idle = 0, yields = w->round->nccl ? GPU_YIELDS : YIELDS;
 
         if (probe_start(w->probe, w->round, w->here, err))
@@ -274,7 +274,7 @@ static int probe_run_laps(struct watch *w, struct err *err)
     return 0;
 }
 
-/* Bytes that had come at a time: between two notes in proportion. */
+/* Returns the bytes that had arrived at a time, interpolated between two notes. */
 static double bytes_at(const struct curve *c, double at_s)
 {
     int64_t i = 0;
@@ -288,7 +288,7 @@ static double bytes_at(const struct curve *c, double at_s)
     return (double)before->bytes + part * (double)(after->bytes - before->bytes);
 }
 
-/* The rate of merged curves, as drawn at the top of this file. */
+/* Returns the rate of merged curves, as drawn at the top of this file. */
 static double probe_rate_of(const struct curve *curve, int curves)
 {
     double *at_s = mem_new((size_t)curves * NOTES_SPACE, sizeof *at_s), total = 0, rate = 0;
@@ -313,8 +313,8 @@ static double probe_rate_of(const struct curve *curve, int curves)
 }
 
 /*
- * The curves of this rank's group.  On one host they have one clock; the ranks of a group that
- * was found may be on several, so that each curve is moved to the clock of rank 0 first.
+ * Gathers the curves of this rank's group.  On one host they have one clock; ranks of a
+ * discovered group may be on several hosts, so each curve is converted to rank 0's clock first.
  */
 static int gather_curves(const struct probe *p, const struct curve *mine, struct curve *all,
                          int *curves, struct err *err)
@@ -332,7 +332,8 @@ static int gather_curves(const struct probe *p, const struct curve *mine, struct
     if (world_allgather(p->world, &moved, sizeof moved, all, err))
         return -1;
     *curves = g->members[k];
-    for (int j = 0; j < *curves; j++) /* members ascend: read before written over */
+    for (int j = 0; j < *curves; j++) /* members ascend: each is read before it is
+                                         overwritten */
         all[j] = all[groups_rank(g, k, j)];
     return 0;
 }
@@ -341,9 +342,9 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
 {
     struct curve *all = mem_new((size_t)p->world->ranks, sizeof *all);
     struct curve mine = {0};
-    /* With a GPU, in is what comes from there: words it does not give are none of these. */
+    /* With a GPU, `in` receives the GPU's data: the initial words must differ from them. */
     uint64_t *word = (uint64_t *)(void *)(p->gpu ? p->out : p->in);
-    int64_t most = 0; /* of the flows that begin here, each from the start of in */
+    int64_t most = 0; /* of the flows that begin here, each from the start of `in` */
     int curves = 0;
 
     for (int i = 0; i < r->mines; i++)
@@ -377,9 +378,9 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
 /* ---- pings ---- */
 
 /*
- * A message of one pair: its bytes in chunks, then a word, both forth; then the word back,
- * which must wait for the word that went forth, and by the lane's order for all bytes.  Over
- * NCCL the word goes forth where there are no bytes, and else is of the rank that answers.
+ * Adds a message of one pair: its bytes in chunks, then a word, in one direction; then the word
+ * back, which must wait for the first word and, by the lane's order, for all bytes.  NCCL sends
+ * the first word only if there are no bytes; otherwise the answer is the answering rank's word.
  */
 static void probe_add_message(const struct probe *p, struct probe_rows *r,
                               const struct probe_flow *f, int first)
@@ -402,7 +403,7 @@ static void probe_add_message(const struct probe *p, struct probe_rows *r,
     probe_rows_add(r, count + 1, f->dst, f->src, word);
 }
 
-/* The rows of this rank's pair, of all pairs that send `bytes`, as `add` makes them. */
+/* Prepares the rows of this rank's pair, of all pairs that send `bytes`, generated by `add`. */
 static int prepare_pairs(struct probe *p, const struct probe_flow *pair, int pairs,
                          int64_t bytes,
                          void (*add)(const struct probe *, struct probe_rows *,
@@ -432,7 +433,7 @@ int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int
 
     if (rc == 0)
         rc = world_barrier(p->world, err);
-    /* The first opens the connection and empties token buckets; it is not counted. */
+    /* The first one opens the connection and empties token buckets; it is not counted. */
     for (int i = -1; rc == 0 && i < times; i++) {
         double start = tick_now_s();
         rc = probe_run_laps(&(struct watch){.probe = p, .round = &r}, err);
@@ -447,11 +448,11 @@ int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int
     return rc;
 }
 
-/* ---- trips ---- */
+/* ---- round trips ---- */
 
 /*
- * A chunk goes forth by one row and back by the next, which must wait for the first: it sends
- * what that has brought.
+ * Adds a round trip: a chunk is sent by one row and returned by the next, which must wait for
+ * the first because it sends the received chunk.
  */
 static void add_trip(const struct probe *p, struct probe_rows *r, const struct probe_flow *f,
                      int first)
@@ -473,7 +474,7 @@ static void add_trip(const struct probe *p, struct probe_rows *r, const struct p
 int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn, int pairs,
                 double budget_s, double *least_s, struct err *err)
 {
-    /* The first of a pair says with each trip whether another follows. */
+    /* With each trip the first rank of a pair tells the other whether another one follows. */
     uint64_t *say = (uint64_t *)(void *)p->in;
     const uint64_t *told = (const uint64_t *)(const void *)p->out;
     struct probe_round r = {0};

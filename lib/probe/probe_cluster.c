@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chooses the pairs to measure, and cuts the links between groups.  A level at a time, from the
- * inside out:
+ * Chooses the pairs to measure, and cuts the links between groups.  One level at a time, from
+ * the inside out:
  *
  *   measure   pairs of ranks, then of one rank for each part that is joined already
  *   link      the shortest pairs first, as in a minimum spanning tree: n - 1 links.  A pair
- *             that was disturbed is longer than it should be, and others link its ranks.
+ *             that was disturbed looks too long, and other pairs link its ranks.
  *   cut       where a link is PROBE_CLUSTER_FACTOR times as long as the one before it
  *
  *      length |                         +----- links between groups
@@ -14,11 +14,11 @@
  *             |  ----+------------------+
  *             +------------------------------- links, sorted
  *
- *   confirm   one rank of each part meets those of the others, another rank each time; what is
- *             near after all is joined.  Several times, since all of a part's pairs may have
- *             been disturbed: by a busy processor, for one
+ *   confirm   measure one rank of each part with one of every other part, a different rank
+ *             each time; parts that turn out near are joined.  Several times, since all of a
+ *             part's pairs may have been disturbed, for example by a busy processor
  *
- * Rounds of all ranks, with which it begins:
+ * It begins with rounds of all ranks:
  *
  *   shift s       r and r + s, for s = 1, 2, 4, ...: two rounds each
  *   reflection    r and c - r, for two c: each difference of ranks once.  A difference that
@@ -33,7 +33,7 @@
 
 #include "base/mem.h"
 
-enum { CONFIRMATIONS = 4 }; /* of a level: tournaments in a row that join nothing */
+enum { CONFIRMATIONS = 4 }; /* of a level: consecutive tournaments that join nothing */
 
 struct edge {
     int a, b;
@@ -46,7 +46,7 @@ struct finder {
     void *arg;
     struct edge *edge;
     size_t edges, edges_space;
-    int *part;  /* [ranks] the lowest rank of the part that a rank is in: always a root */
+    int *part;  /* [ranks] the lowest rank of each rank's part: always a root */
     int *order; /* [ranks] one rank of each part */
     struct probe_pair *pair;
     double *distance;
@@ -74,7 +74,7 @@ static void join_parts(struct finder *f, int a, int b)
             f->part[r] = low;
 }
 
-/* The nth rank, counted through again and again, of the part with this root. */
+/* Returns the nth rank, counted cyclically, of the part with this root. */
 static int nth_member(const struct finder *f, int root, int nth)
 {
     int size = 0, r = root;
@@ -88,7 +88,7 @@ static int nth_member(const struct finder *f, int root, int nth)
     return r;
 }
 
-/* The parts, each by its nth member. */
+/* Lists the parts, each by its nth member; returns their number. */
 static int list_parts(struct finder *f, int nth)
 {
     int n = 0;
@@ -99,7 +99,7 @@ static int list_parts(struct finder *f, int nth)
     return n;
 }
 
-/* Joins what is nearer than `near` among the edges from .. to - 1. */
+/* Joins the ends of edges from .. to - 1 that are shorter than `near`. */
 static void join_local(struct finder *f, size_t from, size_t to, double near)
 {
     for (size_t i = from; i < to; i++)
@@ -123,7 +123,7 @@ static int cluster_run_round(struct finder *f, int pairs, struct err *err)
     return 0;
 }
 
-/* Ranks s apart that are in different parts, in two rounds: r / s even, and odd. */
+/* Measures ranks s apart that are in different parts, in two rounds: r / s even, and odd. */
 static int run_shift(struct finder *f, int s, struct err *err)
 {
     for (int odd = 0; odd < 2; odd++) {
@@ -137,7 +137,7 @@ static int run_shift(struct finder *f, int s, struct err *err)
     return 0;
 }
 
-/* Ranks that add up to c (mod ranks). */
+/* Measures pairs of ranks that add up to c (mod ranks). */
 static int run_reflection(struct finder *f, int c, struct err *err)
 {
     int pairs = 0;
@@ -150,15 +150,15 @@ static int run_reflection(struct finder *f, int c, struct err *err)
     return cluster_run_round(f, pairs, err);
 }
 
-/* As many pairs as confirm a level: n log2 n. */
+/* Returns the number of pairs that confirm a level: n log2 n. */
 static int64_t enough_pairs(const struct finder *f)
 {
     return (int64_t)f->ranks * (cluster_log2_up(f->ranks) > 1 ? cluster_log2_up(f->ranks) : 1);
 }
 
 /*
- * A tournament of the parts' nth members (circle method: one stays, the others go round), while
- * any of the pairs `left` are.  Parts that have been joined meanwhile meet no more.
+ * Runs a tournament of the parts' nth members (circle method: one stays, the others rotate), as
+ * long as *left pairs remain.  Parts joined in the meantime are not paired.
  */
 static int run_tournament(struct finder *f, double near, int nth, int64_t *left,
                           struct err *err)
@@ -193,9 +193,9 @@ static int by_length(const void *a, const void *b)
 }
 
 /*
- * Where the next level begins: the length between two links that are PROBE_CLUSTER_FACTOR
- * apart, the first such; INFINITY where there is none.  Links between parts count, the parts
- * stay.
+ * Returns the length at which the next level begins: between the first two links that differ by
+ * PROBE_CLUSTER_FACTOR; INFINITY if there are none.  Only links between parts count; parts are
+ * unchanged.
  */
 static double find_cut(struct finder *f)
 {
@@ -230,8 +230,9 @@ static int run_first(struct finder *f, struct err *err)
     if (run_reflection(f, f->ranks - 1, err) || run_reflection(f, f->ranks - 2, err))
         return -1;
     /*
-     * The edges from `reflected` on are reflections.  Differences that join what the shifts
-     * before them have not are measured as shifts, the smallest first, at most log2 n of them.
+     * The edges from `reflected` on are reflections.  Differences that join ranks which the
+     * shifts have not joined are measured as shifts, the smallest first, at most log2 n of
+     * them.
      */
     int *seen = mem_new((size_t)f->ranks, sizeof *seen), rc = 0;
     double near = find_cut(f);
@@ -252,7 +253,7 @@ static int run_first(struct finder *f, struct err *err)
         rc = run_shift(f, d, err);
         join_local(f, from, f->edges, near);
     }
-    for (int r = 0; r < f->ranks; r++) /* the cut is made anew, from all that is known then */
+    for (int r = 0; r < f->ranks; r++) /* the final cut starts again from all edges */
         f->part[r] = r;
     mem_free(seen);
     return rc;
@@ -263,12 +264,13 @@ static int run_first(struct finder *f, struct err *err)
 static int find_levels(struct finder *f, struct err *err)
 {
     if (f->ranks == 1)
-        return 0; /* no link, so no edge: there is nothing to cut */
+        return 0; /* no links, so nothing to cut */
     if (run_first(f, err))
         return -1;
     double near = find_cut(f);
     int64_t left = enough_pairs(f);
-    /* All alike: that a whole group was disturbed, or met nobody of its own, is ruled out. */
+    /* All distances alike: rule out that a whole group was disturbed, or was not measured
+       inside. */
     if (isinf(near) && run_tournament(f, 0, 0, &left, err))
         return -1;
     while (f->out.partitions < PROBE_PARTITIONS_MAX) {
@@ -276,8 +278,8 @@ static int find_levels(struct finder *f, struct err *err)
         if (isinf(near))
             return 0;
         join_local(f, 0, f->edges, near);
-        /* Parts as near as the level wants them, confirmed: until so many tournaments after
-           each other, or as many as there are pairs for, join none. */
+        /* Confirm the parts of this level: until CONFIRMATIONS tournaments in a row join none,
+           or the pairs are used up. */
         int parts = list_parts(f, 0);
         for (int calm = 0; parts > 1 && calm < CONFIRMATIONS && left > 0; calm++) {
             int before = parts;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures how fast a rank computes and goes through its memory while all ranks do the same.
- * Every figure is that of the slowest host, for a step waits for it; of a host the median of
- * its ranks, for what one has more of a shared processor another one has less, and not for
- * long; of each rank the median of some rounds, so that a neighbour's moment does not count.
+ * Measures how fast a rank computes and accesses its memory while all ranks do the same.  Every
+ * figure is that of the slowest host, because a step waits for it; of a host the median of its
+ * ranks, because on a shared processor one rank's gain is another's loss, and not for long; of
+ * each rank the median of some rounds, so that a short disturbance does not count.
  */
 #include <math.h>
 
@@ -15,17 +15,17 @@
 enum {
     ROUNDS = 3,
     /*
-     * An array is this part of a rank's memory: those of all ranks together are then 3 % of a
-     * machine's, which is more than its caches; within bounds that are beyond a rank's own
-     * cache and quick to touch.
+     * An array is this part of a rank's memory: all ranks' arrays together are then 3 % of a
+     * machine's memory, more than its caches.  The bounds exceed a rank's own cache and are
+     * quick to touch.
      */
     ARRAY_PART = 64,
     ARRAY_LEAST = 4 << 20,
 };
 
 /*
- * On a GPU, whose cache may have 126 MB, an array is larger, and many sums go into a queue at
- * once: a wait for it takes some 10 us, 16 sums of 256 MiB and 256 MiB at 4 TB/s 3 ms.
+ * On a GPU, whose cache may have 126 MB, an array is larger, and many sums are queued at once:
+ * waiting for the queue takes some 10 us, 16 sums of 256 MiB and 256 MiB at 4 TB/s 3 ms.
  */
 static const struct adding {
     int64_t most;
@@ -33,11 +33,11 @@ static const struct adding {
 } adding[] = {[DEVICE_CPU] = {64 << 20, 1}, [DEVICE_CUDA] = {256 << 20, 16}};
 
 /*
- * A round takes round_s at least, and until the rank has had cpu_s of a processor: where many
+ * A round takes at least round_s, and until the rank has had cpu_s of a processor: where many
  * share one, each gets slices of some milliseconds with long gaps between them.
  */
 static const double round_s = 0.2, cpu_s = 0.05, long_s = 0.6;
-static const double figure_s = 1.5; /* for the rounds of one figure */
+static const double figure_s = 1.5; /* for all rounds of one figure */
 static const double rest_s = 0.02;
 
 struct round {
@@ -50,7 +50,7 @@ static struct round round_begin(void)
     return (struct round){.start_s = tick_now_s(), .start_cpu_s = tick_cpu_s()};
 }
 
-/* Counts some more; whether the part of a round goes on. */
+/* Adds `times` runs; returns whether this part of a round continues. */
 static int round_goes_on(struct round *t, int times, double share)
 {
     t->times += times;
@@ -76,7 +76,7 @@ int probe_late(struct world *world, double start_s, int rounds, double budget_s,
     return world_bcast(world, late, sizeof *late, 0, err);
 }
 
-/* FLOP/s of a step's products: each is run for its part of a round, and once at least. */
+/* FLOP/s of a step's products: each runs for its part of a round, at least once. */
 static double work_rate(void *arg)
 {
     struct probe_work *w = arg;
@@ -95,8 +95,8 @@ static double work_rate(void *arg)
     return flops / took;
 }
 
-struct arrays { /* to += from, f32: what an update and a gradient's sum are like */
-    struct device_queue *queue; /* owned, as is what follows */
+struct arrays {                 /* to += from, f32: like an update and a gradient's sum */
+    struct device_queue *queue; /* owned, as are the next members */
     struct kern kern;
     void *to, *from;
     int64_t elems;
@@ -107,7 +107,7 @@ static double memory_rate(void *arg)
     struct arrays *a = arg;
     struct kern *k = &a->kern;
     struct round t = round_begin();
-    struct err kept; /* by the device */
+    struct err kept; /* set by the device */
     int queued = adding[device_kind(k->device)].queued;
 
     do {
@@ -118,7 +118,7 @@ static double memory_rate(void *arg)
     return 3 * sizeof(float) * (double)a->elems * t.times / t.took_s;
 }
 
-/* Turns of all ranks at once. */
+/* Runs rounds of all ranks at once. */
 static int compute_alternate(struct world *world, double (*rate)(void *arg), void *arg,
                              double *out, struct err *err)
 {
@@ -133,8 +133,8 @@ static int compute_alternate(struct world *world, double (*rate)(void *arg), voi
             return -1;
     }
     /*
-     * The least of the hosts' means: ranks wait for each other at the end of a step, and
-     * whoever is late has the processors then that the others leave.
+     * Use the least of the hosts' means: ranks wait for each other at the end of a step, and a
+     * late rank then has the processors that the others leave.
      */
     const struct groups *hosts = &world->groups;
     double median = stats_median(mine, rounds),
@@ -178,7 +178,7 @@ int probe_memory_rate(struct world *world, struct device *device, int64_t memory
     rc = rc ? rc : device_alloc(device, bytes, "an array of numbers", &a.from, err);
     rc = rc ? rc : device_alloc(device, bytes, "an array of numbers", &a.to, err);
     if (rc == 0) {
-        /* Each page is there, and none is the one of zeros that a kernel may show instead. */
+        /* Touch each page, so that none is the kernel's shared page of zeros. */
         device_zero(a.queue, a.from, bytes);
         device_zero(a.queue, a.to, bytes);
         rc = device_sync(a.queue, err);

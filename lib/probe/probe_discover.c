@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures how far two ranks are from each other: the time of a message forth and back, the
- * least of some.  Leaves clustering to probe_cluster.c.  Ignores host names, but finds which
- * ranks share a machine's processors, to give them rounds: ranks that wait for a processor look
- * far.
+ * Measures the distance of two ranks: the shortest of several round trips of a message.  Leaves
+ * clustering to probe_cluster.c.  Ignores host names, but finds which ranks share a machine's
+ * processors and gives them separate rounds, because ranks that wait for a processor look far.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -17,40 +16,40 @@
 
 enum {
     /*
-     * A middle size: a link's rate weighs more in its time than a wake-up.  Twice what a shaper
-     * lets through at once (128 kB with paro-lab): a bucket that is full makes a slow port look
-     * twice as fast at most.
+     * A medium size, so that a link's rate contributes more to the time than a wake-up.  Twice
+     * the burst of a shaper (128 kB with paro-lab): a full bucket makes a slow port look at
+     * most twice as fast.
      */
     TRIP_BYTES = 256 << 10,
     CLOCK_LOOKS = 15
 };
 
 /*
- * A round of a pair: some hundred trips through memory, one or two through a port of 500
- * Mbit/s; longer than a time slice (4 ms), so that a rank which begins without its processor
- * has it for some of them.
+ * A pair's round: some hundred trips through memory, one or two through a port of 500 Mbit/s;
+ * longer than a time slice (4 ms), so that a rank that begins without its processor has it for
+ * some of them.
  */
 static const double round_s = 5e-3;
 
 struct seat {
     char machine[PROBE_BOOT_BYTES];
     int processors;
-    int first; /* processor that the rank may use; -1 where that is unknown */
+    int first; /* lowest processor that the rank may use; -1: unknown */
 };
 
 struct discovery {
     struct probe probe;
     int *machine;    /* [ranks] the lowest rank on the same machine */
-    int *processors; /* [ranks] of that machine */
+    int *processors; /* [ranks] number of processors of that machine */
     int *seat;       /* [ranks] the lowest rank that may use the same processors */
-    int *place;      /* [ranks] number of the processor that the rank has in its round */
-    cpu_set_t usual; /* processors that this rank may use; none where that is unknown */
+    int *place;      /* [ranks] the processor assigned to the rank in its round */
+    cpu_set_t usual; /* processors that this rank may use; empty: unknown */
     struct probe_flow *flow;
     double *least_s;
     int *round, *used, *placed; /* [ranks] */
 };
 
-/* The nth processor of a set that has one, counted through again and again. */
+/* Returns the nth processor of a nonempty set, counted cyclically. */
 static int nth_processor(const cpu_set_t *set, int nth)
 {
     int p = 0;
@@ -61,8 +60,8 @@ static int nth_processor(const cpu_set_t *set, int nth)
 }
 
 /*
- * Machines by the kernel's boot id; where it is unknown each rank has one of its own.  Ranks of
- * one machine that mpirun bound to different sockets differ in their first processors.
+ * Identifies machines by the kernel's boot id; if it is unknown each rank counts as a machine.
+ * Ranks of one machine that mpirun bound to different sockets differ in their first processors.
  */
 static int find_machines(struct world *world, struct discovery *d, struct err *err)
 {
@@ -73,7 +72,7 @@ static int find_machines(struct world *world, struct discovery *d, struct err *e
     probe_boot_id(mine.machine);
     mine.processors = online > 0 ? (int)online : 1;
     if (sched_getaffinity(0, sizeof d->usual, &d->usual))
-        CPU_ZERO(&d->usual); /* the kernel has room for more processors than the set */
+        CPU_ZERO(&d->usual); /* the kernel has more processors than the set can hold */
     mine.first = CPU_COUNT(&d->usual) ? nth_processor(&d->usual, 0) : -1;
     int rc = world_allgather(world, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < world->ranks; r++) {
@@ -100,8 +99,8 @@ static int measure_pairs(void *arg, const struct probe_pair *pair, int pairs, do
     for (int i = 0; i < pairs; i++)
         d->flow[i] = (struct probe_flow){pair[i].a, pair[i].b, TRIP_BYTES};
     /*
-     * The first round in which both ranks of a pair find a processor, or have the machine for
-     * themselves.  (Two ranks of one machine need two.)
+     * Choose the first round in which both ranks of a pair find a processor, or have the
+     * machine to themselves.  (Two ranks of one machine need two.)
      */
     int left = pairs, ranks = d->probe.world->ranks;
     for (int i = 0; i < pairs; i++)
@@ -123,9 +122,9 @@ static int measure_pairs(void *arg, const struct probe_pair *pair, int pairs, do
         }
     }
     /*
-     * Two ranks of one machine that run on the same processor take rounds and look far, and on
-     * a busy machine they stay there.  So each has a processor of its own in its round, of
-     * those that it may use.
+     * Two ranks of one machine on one processor alternate and look far, and on a busy machine
+     * the scheduler leaves them there.  So each is bound to a processor of its own in its
+     * round, of those that it may use.
      */
     int moves = CPU_COUNT(&d->usual);
     CPU_ZERO(&one);
@@ -144,8 +143,9 @@ static int measure_pairs(void *arg, const struct probe_pair *pair, int pairs, do
 }
 
 /*
- * Ranks leave a barrier at the same moment but for what waking up takes: the median over
- * several is within some 0.1 ms, where a round of rates takes 100.  One machine has one clock.
+ * Ranks leave a barrier at the same moment, except for their wake-up times: the median over
+ * several is within some 0.1 ms, while a round of rates takes 100.  Within a machine there is
+ * one clock.
  */
 static int compare_clocks(struct world *world, const struct discovery *d, double *ahead_s,
                           struct err *err)

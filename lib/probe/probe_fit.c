@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fits a line to times, with its error bars: arithmetic alone.
+ * Fits a line to times, with its error bars; pure arithmetic.
  *
  * Weighted least squares (Press et al., Numerical Recipes, 15.2).  A time that is measured on a
  * shared machine is off by a part of itself, so a point weighs w = 1/t^2; with the sums
@@ -11,7 +11,7 @@
  *     var beta = s^2 / Q               var alpha = s^2 (1/W + x'^2 / Q)
  *
  * and the half width is the 97.5 % quantile of Student's t with n - 2 degrees times the root.
- * Weights of measured times favour those that came out small; so the line is laid again with
+ * Weights of measured times favour times that came out small; so the line is fitted again with
  * weights of its own times, PASSES in all (the second differs from the third by less than the
  * error squared).
  */
@@ -68,7 +68,8 @@ void probe_fit_line(const double *bytes, const double *time_s, int n, struct pro
     for (int pass = 1; pass < PASSES; pass++) {
         for (int i = 0; i < n; i++) {
             double t = out->alpha_s + out->beta_s * bytes[i];
-            if (t > 0) /* a line through wild points may pass below zero: their own then */
+            if (t > 0) /* a line through outliers may pass below zero: then use the measured
+                          time */
                 w[i] = 1 / (t * t);
         }
         fit_once(bytes, time_s, w, n, out);

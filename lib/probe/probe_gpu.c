@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chooses the executor of a round: MPI's, from the host's memory or through it, or NCCL's, from
- * GPU to GPU; and handles the GPU's side of it: its buffers, and reading them.
+ * Chooses the executor of a round: MPI's, from host memory or through it, or NCCL's, from GPU
+ * to GPU.  Handles the GPU's side of it: its buffers, and reading them.
  */
 #include "probe/probe_gpu.h"
 
@@ -13,7 +13,7 @@
 
 enum { CHUNK = 60 << 10 }; /* under Open MPI's TCP eager limit, as in coll/coll.c */
 
-/* Over NCCL all is one: each chunk would be a launch, whose time would count as its bytes'. */
+/* One chunk over NCCL: each would be a launch, whose time would count as its bytes'. */
 int probe_chunks(const struct probe *p, int64_t bytes)
 {
     return p->nccl ? bytes > 0 : (int)((bytes + CHUNK - 1) / CHUNK);
@@ -76,8 +76,9 @@ static int gpu_open_all(struct probe *p, struct probe_gpu *g, struct err *err)
     g->out = out;
     if (rc)
         return rc;
-    /* One behind the other: a page can be pinned once.  A driver may not pin what it did not
-       make; rounds are then slower, as a training's exchanges are (coll_stages_open). */
+    /* Pin `in` and `out` together, as a page can be pinned only once.  A driver may refuse to
+       pin memory that it did not allocate; rounds are then slower, as a training's exchanges
+       are (coll_stages_open). */
     g->pinned = device_pin(g->device, p->in, p->out + p->space - p->in, err) == 0;
     return g->pinned || err->code == ERR_SYS ? 0 : -1;
 }
@@ -111,7 +112,7 @@ void probe_gpu_close(struct probe *p)
 
 static void copy_and_wait(struct probe_gpu *g, void *to, const void *from, int64_t bytes)
 {
-    struct err kept; /* by the device */
+    struct err kept; /* set by the device */
 
     device_copy(g->queue, to, from, bytes);
     (void)device_sync(g->queue, &kept);

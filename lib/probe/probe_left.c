@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Measures the share of their rates that ranks keep when they transfer and compute at the same
- * time: they share cores, and the way to memory.  Measured as a training does it: the process's
+ * time, because they share cores and memory bandwidth.  Measured as in training: the process's
  * communication thread (dev/dev_stream.h) makes all MPI calls and moves the bytes, the main
  * thread multiplies matrices.
  *
  *     main        products alone   waits           products
  *     runner      sleeps           traffic alone   traffic      all ranks, ROUNDS times in turn
  *
- *     rate_left = traffic beside products / traffic alone,  compute_left likewise
+ *     rate_left = traffic with products / traffic alone,  compute_left likewise
  *
- * Traffic is laps of a ring inside the groups (level 0), or of shift 1 between them (level 1),
- * or between blocks of them (further out).  A rank's time runs from the end of its first lap to
- * the end of its last one: by then all are at it.  Neighbours wait for each other, so no rank
- * is far ahead; one that is done goes on computing for a while, since others are not.
+ * Traffic consists of laps of a ring inside the groups (level 0), or of shift 1 between them
+ * (level 1), or between blocks of them (further out).  A rank's time runs from the end of its
+ * first lap, when all ranks have begun, to the end of its last one.  Neighbours wait for each
+ * other, so no rank is far ahead; one that is done continues computing for a while, since
+ * others are not.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -26,23 +27,25 @@
 
 enum { ROUNDS = 3, LAPS_LEAST = 1, LAPS_MOST = 1000, ENDS = 2, END_BYTES = 8 };
 
-static const double round_s = 0.2; /* one part of a round, where nothing slows it */
-static const double level_s = 3.0; /* all rounds of a level: some ROUNDS where ranks are few */
+static const double round_s = 0.2; /* one part of a round, if nothing slows it */
+static const double level_s = 3.0; /* all rounds of a level: about ROUNDS if there are few
+                                      ranks */
 static const int64_t lap_bytes_least = 128 << 10, lap_bytes_most = 4 << 20;
 
-struct contest { /* one level's */
+struct contest { /* one level's measurement */
     struct probe *probe;
     struct probe_work *work;
     struct probe_round round;     /* a lap */
     struct probe_round end[ENDS]; /* a word from each to rank 0, and from rank 0 to each */
-    struct probe words; /* by which those go: MPI, for NCCL would join all with rank 0 */
+    struct probe words; /* sends those words: by MPI, because NCCL would connect all with
+                           rank 0 */
     struct runner *runner;
     struct stream *stream;
 };
 
-struct traffic { /* an operation of the runner: all laps, and then the ends */
+struct traffic { /* an operation of the runner: all laps, then the ends */
     struct contest *contest;
-    double start_s, last_s; /* of the laps; the runner's until done */
+    double start_s, last_s; /* of the laps; owned by the runner until done */
     atomic_int done, failed;
 };
 
@@ -92,8 +95,8 @@ static int still_runs(struct traffic *t, int laps)
 }
 
 /*
- * FLOP/s of products alone (t NULL) for a part of a round, or while this rank's laps go on; and
- * then more, until all ranks are done.
+ * FLOP/s of products alone (t NULL) for a part of a round, or as long as this rank's laps last;
+ * in that case it computes on until all ranks are done.
  */
 static double compute_rate(struct probe_work *w, struct traffic *t)
 {
@@ -107,7 +110,8 @@ static double compute_rate(struct probe_work *w, struct traffic *t)
     return times * w->product[0].flops / took;
 }
 
-/* The laps once, alone or beside products: what this rank received and computed in a second. */
+/* Runs the laps once, alone or with products: what this rank received and computed per
+   second. */
 static int left_run_laps(struct contest *c, int beside, double *Bps, double *flops,
                          struct err *err)
 {
@@ -119,7 +123,7 @@ static int left_run_laps(struct contest *c, int beside, double *Bps, double *flo
     if (stream_wait(c->stream, ticket, err))
         return -1;
     *Bps = (double)c->round.laps * (double)c->round.in_bytes / fmax(t.last_s - t.start_s, 1e-9);
-    /* One that receives nothing has no laps to compute beside. */
+    /* Without bytes to receive there are no laps to compute during. */
     if (beside && c->round.in_bytes)
         *flops = computed;
     return 0;
@@ -130,7 +134,7 @@ struct round {
     double flops, Bps, beside_flops, beside_Bps;
 };
 
-/* A part of 1: more than all is chance, and of nothing known, 0. */
+/* A share, at most 1: more is chance; 0 if the total is unknown. */
 static double part_of_one(double some, double all)
 {
     double p = all > 0 ? some / all : 0;
@@ -143,7 +147,7 @@ static int left_alternate(struct contest *c, struct topo_level *level, struct er
     double rate[ROUNDS], compute[ROUNDS], start = tick_now_s();
     int rounds = 0, late = 0;
 
-    while (rounds < ROUNDS && !late) { /* connections are open: the rates are known */
+    while (rounds < ROUNDS && !late) { /* connections are open and the rates known */
         struct world *w = c->probe->world;
         struct round round = {0}, mine = {0}, *all = mem_new((size_t)w->ranks, sizeof *all);
         int rc = probe_rest(w, err);
@@ -174,8 +178,8 @@ static int left_alternate(struct contest *c, struct topo_level *level, struct er
 }
 
 /*
- * Bytes of one lap for a rate, so that LAPS_LEAST laps take about a round.  Over NCCL as many
- * as there is room for: 4 MiB pass in 10 us, and what is launched for them takes as long.
+ * Bytes of one lap for a rate, so that LAPS_LEAST laps take about a round.  With NCCL as many
+ * as there is space for: 4 MiB pass in 10 us, and launching them takes as long.
  */
 static int64_t lap_bytes(const struct probe *p, const struct groups *g, double Bps)
 {
@@ -196,7 +200,7 @@ int64_t probe_left_space(const struct groups *g)
     return laps > ends ? laps : ends;
 }
 
-/* All rows of a contest at one level, of laps of so many bytes. */
+/* Prepares all rows of one level, of laps of `bytes`. */
 static int prepare_rows(struct contest *c, const struct probe_views *views, int l,
                         int64_t bytes, struct err *err)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Measures a level's latency and the rate of one flow: fits lines to the times of messages of
- * several sizes.  A message goes one way, of which its last word comes back (probe_message), so
- * that its time is twice the latency and the time of its bytes:
+ * several sizes.  A message is sent one way, and its last word comes back (probe_message), so
+ * its time is twice the latency plus the time of its bytes:
  *
  *     t(bytes) = 2 latency + bytes / rate
  *
- * Two lines are laid, since ports are shaped by token buckets that let some 256 KiB through at
- * once: one over sizes so small that no bucket runs dry, whose alpha is the latency, and one
- * over a quarter of `most` (PROBE_BYTES_LEAST or more) to all of it, whose beta is the rate:
- * what a bucket gives away is the same for all of them, and changes alpha alone.
+ * Two lines are fitted, since ports are shaped by token buckets that pass some 256 KiB at once:
+ * one over sizes too small to empty a bucket, whose alpha is the latency, and one over a
+ * quarter of `most` (PROBE_BYTES_LEAST or more) to all of it, whose beta is the rate: the bytes
+ * saved by a bucket are equal for all of them and change alpha only.
  */
 #include <math.h>
 
@@ -18,15 +18,15 @@
 
 enum { SMALL_TIMES = 60, LARGE_TIMES_MOST = 20, LARGE_TIMES_LEAST = 3 };
 
-/* All SMALL_TIMES of the largest are 240 KiB. */
+/* SMALL_TIMES messages of the largest have 240 KiB. */
 static const double small[] = {0, 256, 512, 1024, 2048, 4096};
 enum { SMALLS = sizeof small / sizeof *small };
-/* Parts of the most bytes. */
+/* Fractions of the most bytes. */
 static const double large[] = {0.25, 0.4, 0.55, 0.7, 0.85, 1};
 enum { LARGES = sizeof large / sizeof *large };
 
-/* A line through the median time of each size, on the first rank of each pair; zero on others.
- */
+/* Fits a line through the median time of each size, on the first rank of each pair; zero on
+   others. */
 static int measure_line(struct probe *p, const struct probe_flow *pair, int pairs,
                         const double *bytes, int sizes, int times, struct probe_fit *fit,
                         struct err *err)
@@ -39,7 +39,7 @@ static int measure_line(struct probe *p, const struct probe_flow *pair, int pair
             return -1;
     if (took[0] > 0)
         probe_fit_line(bytes, took, sizes, fit);
-    /* A slope below 0 is noise: the mean rate of the largest size, of unknown error (0). */
+    /* A slope below 0 is noise: use the mean rate of the largest size, of unknown error (0). */
     if (took[0] > 0 && fit->beta_s <= 0)
         fit->beta_s = took[sizes - 1] / fmax(bytes[sizes - 1], 1), fit->beta_err_s = 0;
     if (took[0] > 0 && fit->alpha_s <= 0)
@@ -78,7 +78,7 @@ int probe_line_rate(struct probe *p, const struct probe_flow *pair, int pairs, i
     if (measure_line(p, pair, pairs, bytes, LARGES, (int)times, &f, err))
         return -1;
     double Bps = f.beta_s > 0 ? 1 / f.beta_s : 0;
-    /* The error of 1 / beta, to the first order. */
+    /* The first-order error of 1 / beta. */
     if (probe_summarize(p->world, Bps, f.beta_err_s * Bps * Bps, &all, err))
         return -1;
     level->flow_Bps = all.median;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Finds the types that a processor can multiply, and the load of other processes during a
- * measurement.  The kernel counts the time of all processes, from which that of the ranks is
- * subtracted.  How much rounds differ would not do: where ranks share processors they differ on
- * a quiet machine too.  The load average counts the ranks, and processes that wait for disks.
+ * measurement: the kernel's time of all processes less that of the ranks.  The variation of
+ * rounds would not show it: where ranks share processors rounds vary on a quiet machine too.
+ * The load average includes the ranks, and processes that wait for disks.
  */
 #include <ctype.h>
 #include <math.h>
@@ -16,14 +16,14 @@
 #include "base/tick.h"
 #include "probe/probe_machine.h"
 
-/* Beyond what one measurement differs from the next, as TOPO_SLOW_SHARE. */
+/* More than two measurements usually differ by, as TOPO_SLOW_SHARE. */
 static const double DISTURBED = 1 - TOPO_SLOW_SHARE;
 
-enum { LINE_BYTES = 1 << 14 }; /* flags of a processor take 2 KB */
+enum { LINE_BYTES = 1 << 14 }; /* a processor's flags take 2 KB */
 
 int probe_bf16_in(const char *flags)
 {
-    /* avx512_bf16, amx_bf16; of Arm bf16, svebf16 */
+    /* avx512_bf16, amx_bf16; on Arm bf16, svebf16 */
     while ((flags = strstr(flags, "bf16")) && flags[4] && !isspace((unsigned char)flags[4]))
         flags += 4;
     return flags != NULL;
@@ -44,7 +44,8 @@ int probe_has_bf16(void)
 
 double probe_busy_s(const char *line)
 {
-    /* user nice system idle iowait irq softirq steal; interrupts are also of ranks' packets */
+    /* user nice system idle iowait irq softirq steal; interrupts are partly for ranks'
+       packets */
     double t[8] = {0};
 
     if (sscanf(line, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4],

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds a rank's share of its machine: memory, and devices besides processors.
+ * Finds a rank's share of its machine: memory, and devices other than processors.
  *
- * hwloc is asked on one rank of each host, and devices are counted in its XML as paro-topo does
- * in a file of it.  Where NVIDIA's driver answers, the GPUs are those that it shows, with their
- * name: hwloc is often built without NVML, and in a container it sees devices that are not this
+ * hwloc runs on one rank of each host, and devices are counted in its XML as paro-topo does in
+ * a file of it.  If NVIDIA's driver answers, the GPUs are those that it shows, with their name:
+ * hwloc is often built without NVML, and in a container it sees devices that are not the
  * container's.
  */
 #include <fcntl.h>
@@ -28,9 +28,9 @@ void probe_boot_id(char id[PROBE_BOOT_BYTES])
     close(fd);
 }
 
-struct owner { /* of memory: a machine, or one of its GPUs */
+struct owner { /* owner of memory: a machine, or one of its GPUs */
     char id[PROBE_BOOT_BYTES];
-    int index; /* of a GPU; -1 */
+    int index; /* GPU index; -1: the machine */
     int64_t bytes;
 };
 
@@ -66,15 +66,14 @@ int probe_memory(struct world *world, const struct device *device, int64_t *byte
 
 /* ---- devices ---- */
 
-/* Nothing where hwloc cannot tell.  Devices that are not hardware (lo, bridges) it leaves out.
- */
+/* Returns zeros if hwloc fails.  hwloc omits devices that are not hardware (lo, bridges). */
 static struct topo_devices count_devices(void)
 {
     struct topo_devices d = {0};
     hwloc_topology_t t;
     struct topo_nvml n;
     struct xml x;
-    struct err ignored; /* no driver, or one that fails: what hwloc sees stays */
+    struct err ignored; /* no driver, or it fails: keep hwloc's result */
     char *text = NULL;
     int bytes = 0, here;
 
@@ -111,7 +110,7 @@ int probe_devices(struct world *world, struct topo *t, struct err *err)
     int rc = world_allgather(world, &mine, sizeof mine, all, err);
     for (int k = 0; rc == 0 && k < g->count; k++) {
         int host = probe_host_of(g, world, k);
-        if (host >= 0) /* a group over several hosts has no machine of its own */
+        if (host >= 0) /* a group over several hosts has no machine */
             t->devices[k] = all[groups_rank(&world->groups, host, 0)];
     }
     mem_free(all);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chooses flows that run at the same time so that no port is shared, and their length; and
- * rings through some groups, side by side, one for each rank that all of them have:
+ * Chooses simultaneous flows that share no port, and their length.  Also makes parallel rings
+ * through some groups, as many as the smallest of them has ranks:
  *
  *     groups 1 and 2 of 2x(0 1) (2 3) (4 5):    2 > 4 > 2      3 > 5 > 3
  */
@@ -43,7 +43,7 @@ int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
     int *to = mem_new((size_t)count, sizeof *to), *of = mem_new((size_t)count, sizeof *of);
 
     assert(s >= 1 && s < count);
-    /* Which part of shift s the flows from each group are in; -1 where there are none. */
+    /* Find which part of shift s the flow of each group belongs to; -1: no flow. */
     for (int k = 0; k < count; k++)
         of[k] = PROBE_PARTS;
     for (int k = 0; k < count; k++) {
@@ -100,7 +100,7 @@ int probe_lap(struct probe *p, const struct probe_views *views, int l, int64_t b
     return rc;
 }
 
-/* The groups of a circle two by two: an odd last one has no partner. */
+/* Pairs the groups of a circle: an odd last one has no partner. */
 int probe_partners_across(const struct probe_view *v, struct probe_flow *pair)
 {
     const struct groups *g = v->groups;
@@ -132,7 +132,7 @@ int probe_size(struct world *world, const struct probe_view *v, double seconds, 
     struct probe_flow *flow = mem_new((size_t)v->groups->ranks * 2, sizeof *flow);
     struct probe_round r = {0};
     struct probe_result got = {0};
-    struct probe_summary all = {0}; /* a group alone in its circle has nothing */
+    struct probe_summary all = {0}; /* a group alone in its circle has no rate */
     struct probe p;
 
     if (probe_open(&p, world, probe_shift_space(v->groups, look), err)) {
@@ -154,8 +154,8 @@ int probe_size(struct world *world, const struct probe_view *v, double seconds, 
 }
 
 /*
- * A fast link takes less for these bytes than there is between two looks at them, so that no
- * curve is had of them: what counts is all that a rank took, launch and all.
+ * A fast link passes these bytes between two polls, so that there is no curve: a rank's whole
+ * time counts, the launch included.
  */
 int probe_size_gpu(struct probe *p, const struct probe_views *views, int level, double seconds,
                    int64_t *bytes, struct err *err)
@@ -178,9 +178,10 @@ int probe_size_gpu(struct probe *p, const struct probe_views *views, int level, 
 /* ---- rings ---- */
 
 /*
- * The rows of rank `me`, at place i of a ring of n: what the ring's place o gave arrives in
- * step (i - o) mod n - 1 and goes on in the next, piece by piece; it lies behind what lower
- * places gave, one's own left out, so that wrong_words finds each as a flow from its origin.
+ * Adds the rows of rank `me`, at position i of a ring of n.  Data from position o arrives in
+ * step (i - o) mod n - 1 and is passed on in the next step, piece by piece.  It is stored after
+ * the data of lower positions, one's own left out, so that wrong_words finds it as a flow from
+ * its origin.
  */
 static void add_ring(struct probe *p, struct probe_rows *rows, const int *ring, int n, int i,
                      int64_t bytes, int chunk)
@@ -203,7 +204,7 @@ static void add_ring(struct probe *p, struct probe_rows *rows, const int *ring, 
         }
     }
     for (int step = 0; step < n - 1; step++)
-        for (int way = 0; way < 2; way++) { /* the bytes sent on, then those that come */
+        for (int way = 0; way < 2; way++) { /* the bytes passed on, then those received */
             int o = (i - step - way + 2 * n) % n;
             int src = way ? ring[(i - 1 + n) % n] : p->world->rank;
             for (int c = 0; c < pieces; c++)

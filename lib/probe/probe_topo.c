@@ -3,10 +3,10 @@
  * Measures a fabric: decides the figures and their order, and stores the results in it.  All
  * ports send and receive at once in every round of level 1, as they do in a ring.
  *
- * A stream from k to j is as fast as the slower of k's way out and j's way in.
- * With three groups or more each port meets several partners, and its rate is
- * that of the best of them; with two groups the two ends of a stream cannot be
- * told apart, and need not be: nothing else uses them.
+ * A stream from k to j is as fast as the slower of k's way out and j's way in.  With three
+ * groups or more each port has several partners, and its rate is that with the best of them;
+ * with two groups the two ends of a stream cannot be distinguished, and need not be: nothing
+ * else uses them.
  */
 #include "probe/probe_fit.h"
 #include "probe/probe_gpu.h"
@@ -25,25 +25,24 @@
 
 enum {
     REPEATS = 6,      /* of a round; the median counts, see probe_fit_spread */
-    SHIFTS_MOST = 7,  /* partners that a port meets; all of them with eight groups
-                         or fewer */
-    SHIFTS_LEAST = 2, /* two partners tell which end of a stream is the slow one */
-    ALONE_MOST = 2,   /* hosts in which one flow alone is measured */
-    STEPS = 32,       /* of rings, in a row, with a small message from and to each rank: */
+    SHIFTS_MOST = 7,  /* partners of a port; with eight groups or fewer all of them */
+    SHIFTS_LEAST = 2, /* two partners show which end of a stream is slow */
+    ALONE_MOST = 2,   /* hosts up to which single flows are measured */
+    STEPS = 32,       /* consecutive ring steps, with a small message from and to each rank: */
     STEP_BYTES = 64,  /* through a port */
     INSIDE_BYTES = 4 << 20,
-    INSIDE_LAPS = 8, /* a lap that is copied in one go is one note of the curve */
+    INSIDE_LAPS = 8, /* a lap that is copied at once gives one note of the curve */
     INSIDE_LAPS_LEAST = 2,
-    GPU_LAPS = 2 /* seen one by one; while the first arrives buckets are emptied */
+    GPU_LAPS = 2 /* noted one by one; the first empties token buckets */
 };
 
-static const double round_s = 0.1; /* a stream's time, beside what is skipped */
-static const double inside_line_s = 0.2, across_line_s = 1; /* of messages of all sizes */
-static const double shifts_s = 3; /* no new shift is begun after so long */
+static const double round_s = 0.1; /* a stream's time, excluding the skipped part */
+static const double inside_line_s = 0.2, across_line_s = 1; /* messages of all sizes */
+static const double shifts_s = 3;                           /* after this no new shift begins */
 
 /*
- * Checks that the words received are those sent.  A GPU first: where it has failed, or returns
- * other words than it has, the received words prove nothing.
+ * Checks that the words received are those sent.  The GPU comes first: if it has failed, or
+ * returns changed words, the received words prove nothing.
  */
 static int topo_check_words(struct probe *p, int rc, const struct probe_result *got,
                             struct err *err)
@@ -62,8 +61,8 @@ static int topo_check_words(struct probe *p, int rc, const struct probe_result *
     return world_agree(p->world, rc, err);
 }
 
-/* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank
- * r, or to its group. */
+/* Runs a round REPEATS times; value[i * ranks + r]: the rate in run i into rank r, or into its
+   group. */
 static int repeat_round(struct probe *p, const struct probe_flow *flow, int flows, int inside,
                         double *value, struct err *err)
 {
@@ -72,7 +71,7 @@ static int repeat_round(struct probe *p, const struct probe_flow *flow, int flow
     int ranks = p->world->ranks, rc = probe_prepare(p, flow, flows, &r, err);
 
     r.laps = p->nccl ? GPU_LAPS : 1;
-    for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
+    for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first one opens the connections */
         got = (struct probe_result){0};
         rc = topo_check_words(p, probe_run(p, &r, &got, err), &got, err);
         double mine = inside ? got.rank_Bps : got.group_Bps;
@@ -80,7 +79,7 @@ static int repeat_round(struct probe *p, const struct probe_flow *flow, int flow
             rc = world_allgather(p->world, &mine, sizeof mine, &value[(i < 0 ? 0 : i) * ranks],
                                  err);
         if (rc == 0 && i < 0 && inside && !p->nccl) {
-            /* Laps that take about round_s at the best rate that a rank had in the first. */
+            /* Laps for about round_s at the best rate that a rank had in the first run. */
             double best = 0;
             for (int q = 0; q < ranks; q++)
                 best = fmax(best, value[q]);
@@ -93,8 +92,8 @@ static int repeat_round(struct probe *p, const struct probe_flow *flow, int flow
 }
 
 /*
- * The median over the repeats, of ranks first to end - 1: of each repeat the median over those
- * that received something.
+ * Returns the median over the repeats; of each repeat it takes the median over those of ranks
+ * first .. end - 1 that received something.
  */
 static double topo_median_of(const double *value, int ranks, int first, int end, double *error)
 {
@@ -108,22 +107,23 @@ static double topo_median_of(const double *value, int ranks, int first, int end,
         v[i] = n ? stats_median(one, n) : 0;
     }
     mem_free(one);
-    double median = stats_median(v, REPEATS); /* sorts: the spread is of the same values */
+    double median = stats_median(v, REPEATS); /* stats_median sorts; compute the spread of the
+                                                 same values */
     *error = probe_fit_spread(v, REPEATS, median);
     return median;
 }
 
-struct work { /* room for all steps */
+struct work { /* memory for all steps */
     struct probe_flow *flow;
     double *value; /* [REPEATS][ranks] */
-    double *error; /* [groups][2]: of each port's way out and in */
+    double *error; /* [groups][2]: of each port, out and in */
 };
 
 /*
- * Measures what a message costs the two ranks at its ends while all ranks send and receive, as
- * they do in each step of a ring: half of what such a step takes longer than a message alone.
- * (A ping of every rank keeps half of them waiting, and where ranks share cores says a third of
- * it.) The cost may be as large as the latency's error hides: 0 would mean unknown.
+ * Measures what a message costs the ranks at its ends while all ranks send and receive, as in
+ * each step of a ring: half of the difference between such a step and a single message.  (Pings
+ * on all ranks keep half of them waiting, and where ranks share cores they show a third of that
+ * cost.)  A cost hidden in the latency's error is set to that error: 0 would mean unknown.
  */
 static int message_cost(struct probe *p, const struct probe_views *views, int l,
                         struct topo_level *level, struct err *err)
@@ -134,7 +134,7 @@ static int message_cost(struct probe *p, const struct probe_views *views, int l,
     int rc = probe_lap(p, views, l, STEP_BYTES, &r, err);
 
     r.laps = STEPS;
-    for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
+    for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first one opens the connections */
         struct probe_result got = {0};
         rc = topo_check_words(p, probe_run(p, &r, &got, err), &got, err);
         took[i < 0 ? 0 : i] = got.took_s / STEPS;
@@ -172,7 +172,7 @@ static int measure_inside(struct probe *p, struct work *w, int64_t bytes,
     return 0;
 }
 
-/* Measures the rates of the flows of shift s, a part of them or (-1) all. */
+/* Measures the rates of the flows of shift s, one part of them or (-1) all. */
 static int measure_shift(struct probe *p, struct work *w, int s, int part, int64_t bytes,
                          struct topo_port *port, struct err *err)
 {
@@ -197,7 +197,8 @@ static int measure_shift(struct probe *p, struct work *w, int s, int part, int64
     return 0;
 }
 
-/* The level at which the groups of the view meet, and their ports, 0 where nothing passed. */
+/* Measures the level that joins the view's groups, and their ports; 0 for ports without a
+   stream. */
 static int measure_across(struct probe *p, struct work *w, int64_t bytes,
                           struct topo_level *level, struct topo_port *port, struct err *err)
 {
@@ -210,9 +211,9 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes,
         probe_line_rate(p, w->flow, pairs, most, across_line_s, level, err))
         return -1;
     /*
-     * Over NCCL what a rank sends and receives at once is one launch, which ends with the
-     * slower of both; and so on around the ring, until all ports look like the slowest: one way
-     * at a time.
+     * With NCCL a rank's send and receive are one launch, which ends with the slower of both,
+     * and so on around the ring, until all ports look like the slowest: so measure one
+     * direction at a time.
      */
     int widest = probe_widest(&p->view), late = 0;
     int shifts = widest - 1 < SHIFTS_MOST ? widest - 1 : SHIFTS_MOST;
@@ -246,8 +247,8 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes,
 }
 
 /*
- * One rank alone: what a copy of its own memory does stands for both levels.  In a GPU that is
- * a few us, and a wait for it some 10: many at once.
+ * Measures one rank alone: the copy rate of its own memory represents both levels.  In a GPU a
+ * copy takes a few us, and waiting for it some 10: many at once.
  */
 static int measure_alone(struct probe *p, struct topo_level *level, struct err *err)
 {
@@ -296,7 +297,7 @@ static int measure_levels(struct probe *p, const struct probe_views *views,
         t->level[0] = t->level[1];
     if (!across)
         t->level[1] = t->level[0];
-    for (int k = 0; k < g->count; k++) /* alone in its block: nothing passed */
+    for (int k = 0; k < g->count; k++) /* alone in its block: no stream passed */
         if (probe_next(&views->view[1], k, 1) == k)
             t->port[k] = (struct topo_port){t->level[1].port_Bps, t->level[1].port_Bps};
     mem_free(w.flow);
@@ -306,7 +307,7 @@ static int measure_levels(struct probe *p, const struct probe_views *views,
     return rc;
 }
 
-/* Rounds to so many decimals of its first digit. */
+/* Rounds to `decimals` decimals of its first digit. */
 static void round_figure(double *v, int decimals)
 {
     char text[32];
@@ -315,8 +316,7 @@ static void round_figure(double *v, int decimals)
     *v = strtod(text, NULL);
 }
 
-/* A rate of 0 is a round so short that no two of its bytes could be told apart.
- */
+/* A rate of 0 means a round too short to distinguish the times of any two bytes. */
 static int check_rates(const struct topo *t, struct err *err)
 {
     for (int l = 0; l < t->levels; l++)
@@ -337,7 +337,7 @@ static int is_gpu(const struct probe_settings *settings)
     return settings && device_kind(settings->device) != DEVICE_CPU;
 }
 
-/* By what its rounds go, as a training's exchanges will; nccl may be NULL. */
+/* Opens the probe on the transport that training will use; nccl may be NULL. */
 static int open_over(struct probe *p, struct world *world,
                      const struct probe_settings *settings, struct exec_nccl *nccl,
                      int64_t space, struct err *err)
@@ -352,7 +352,7 @@ static int open_over(struct probe *p, struct world *world,
     return 0;
 }
 
-/* bytes[l] of a round of level l. */
+/* Finds bytes[l], the size of a round of level l. */
 static int size_rounds(struct world *world, const struct probe_views *views,
                        const struct probe_settings *settings, struct exec_nccl *nccl,
                        int64_t *bytes, struct err *err)
@@ -380,7 +380,7 @@ static int size_rounds(struct world *world, const struct probe_views *views,
     return rc;
 }
 
-/* For the largest round, and for what a message asks beside its bytes. */
+/* Returns the space for the largest round, and for a message with its extra words. */
 static int64_t space_of(const struct probe_views *views, const struct probe_settings *settings,
                         const int64_t *bytes)
 {
@@ -396,7 +396,7 @@ static int64_t space_of(const struct probe_views *views, const struct probe_sett
     return space;
 }
 
-/* Measures what links and computing leave each other: needs the rates. */
+/* Measures how links and computing slow each other down: needs the rates. */
 static int measure_beside(struct probe *p, const struct probe_views *views,
                           const struct probe_settings *settings, struct topo *t,
                           struct err *err)
@@ -454,9 +454,7 @@ static int measure_all(struct world *world, const struct probe_views *views,
     rc = measure_levels(&p, views, bytes, &t, err);
     rc = rc ? rc : check_rates(&t, err);
     if (rc == 0 && !nccl && is_gpu(settings)) {
-        /*
-         * Copies that no driver pinned memory for are slower, as is what is measured of them.
-         */
+        /* Copies without pinned memory are slower, and so are the rates measured with them. */
         struct probe_summary all = {0};
         rc = probe_summarize(world, p.gpu && !p.gpu->pinned, 0, &all, err);
         if (all.count)
@@ -469,7 +467,7 @@ static int measure_all(struct world *world, const struct probe_views *views,
     rc = rc ? rc : measure_own(world, settings, &t, err);
     rc = rc ? rc : probe_load_end(&load, world, t.doubt, err);
     topo_name_levels(&t);
-    /* Four digits, of errors two: no measurement here knows more. */
+    /* Four digits, of errors two: the measurements have no more. */
     for (int l = 0; l < t.levels; l++)
         for (const struct record *f = topo_level_record; f->type; f++)
             if (f->type == RECORD_REAL)
@@ -500,7 +498,7 @@ int probe_topo(struct world *world, const struct probe_views *found,
         return -1;
     probe_views_init(&hosts, world, NULL, 0);
     int rc = measure_all(world, found ? found : &hosts, settings, nccl, out, err);
-    if (rc && nccl && err->code == ERR_PEER) /* other ranks do not come to close
+    if (rc && nccl && err->code == ERR_PEER) /* other ranks do not join the collective close of
                                                 communicators */
         exec_nccl_abort(nccl);
     exec_nccl_close(nccl);

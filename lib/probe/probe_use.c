@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures what a rank's computing loses to an exchange that runs at the same time, however few
- * its bytes: the thread that waits for the others wakes again and again to look, and where
- * ranks share processors it does so at the cost of those that compute, for as long as the
- * others are not on a processor themselves.  Measured as a training gathers parameters:
+ * Measures how much a rank's computing loses to a simultaneous exchange, however few its bytes:
+ * the thread that waits for the others wakes again and again to poll, and where ranks share
+ * processors it does so at the cost of those that compute, for as long as the other ranks are
+ * not scheduled themselves.  Measured as a training gathers parameters:
  *
- *     main      piece 0   wait 0   piece 1   wait 1   piece 2 ...     beside pieces alone
- *     runner    exchange 0         1         2                         the next is always begun
+ *     main      piece 0   wait 0   piece 1   wait 1   piece 2 ...   compared with pieces alone
+ *     runner    exchange 0         1         2                      the next one always runs
  *
  *     use_lost_s = (last rank's end - last rank's end without exchanges) / pieces
- *     latency_busy_s = a lap
+ *     latency_busy_s = duration of a lap
  *
- * An exchange is as many laps, one after the other, as a ring of the level has steps.  A piece
- * is some milliseconds, as a use of a layer that is worth sharding is.  A round is the pieces
- * alone, and then beside the exchanges of each level.
+ * An exchange has as many consecutive laps as a ring of the level has steps.  A piece takes
+ * some milliseconds, as does the use of a layer that is worth sharding.  A round runs the
+ * pieces alone, and then with the exchanges of each level.
  */
 #include <math.h>
 
@@ -25,17 +25,17 @@
 enum { ROUNDS = 3, PIECES_LEAST = 4, PIECES_MOST = 1000, AHEAD = 2 };
 
 static const double piece_s = 5e-3;
-static const double part_s = 0.12; /* of a round, where nothing slows it */
-static const double uses_s = 1.8;  /* all rounds: ROUNDS where ranks are few, of 64 the first */
-/* More than transports send unasked, and next to nothing for a link. */
+static const double part_s = 0.12; /* of a round, if nothing slows it */
+static const double uses_s = 1.8;  /* all rounds: ROUNDS if there are few ranks, one with 64 */
+/* More than transports send eagerly, and next to nothing for a link. */
 static const int64_t lap_bytes = 16 << 10;
 
 struct exchange { /* of one level */
     struct probe *probe;
     struct probe_round round; /* a lap */
-    int laps; /* of an exchange; 0: this rank has nobody to wait for at this level */
-    int lap;  /* at hand; the runner's */
-    double start_s, took_s; /* of the exchange at hand, of all of a round; the runner's */
+    int laps; /* laps of an exchange; 0: this rank waits for nobody at this level */
+    int lap;  /* current lap; the runner's */
+    double start_s, took_s; /* start of the current exchange, sum over a round; the runner's */
     double lost_s[ROUNDS], lap_s[ROUNDS];
 };
 
@@ -44,7 +44,7 @@ struct uses {
     const struct probe_views *views;
     struct probe_work *work;
     struct exchange at[TOPO_LEVELS_MAX];
-    int pieces, products; /* products of a piece */
+    int pieces, products; /* products: of one piece */
     struct stream *stream;
 };
 
@@ -74,7 +74,7 @@ static int64_t push_exchange(struct uses *u, struct exchange *x)
     return stream_push(u->stream, (struct stream_op){exchange_start, exchange_poll, x});
 }
 
-/* All pieces, each after an exchange, or (NULL) none; all ranks at once. */
+/* Computes all pieces, each after an exchange (x NULL: without), on all ranks at once. */
 static int compute_pieces(struct uses *u, struct exchange *x, double *took_s, struct err *err)
 {
     double start = tick_now_s();
@@ -91,7 +91,7 @@ static int compute_pieces(struct uses *u, struct exchange *x, double *took_s, st
     return 0;
 }
 
-/* Finds the time of the last rank. */
+/* Measures the time of the last rank. */
 static int last_s(struct uses *u, struct exchange *x, double *out, struct err *err)
 {
     struct probe_summary all;
@@ -105,7 +105,7 @@ static int last_s(struct uses *u, struct exchange *x, double *out, struct err *e
     return 0;
 }
 
-/* A lap of what went on while all computed: the median of the ranks that had one. */
+/* Returns the duration of a lap while all computed: the median of the ranks that had laps. */
 static int lap_s(struct uses *u, struct exchange *x, double *out, struct err *err)
 {
     double mine = x->laps ? x->took_s / u->pieces / x->laps : 0;
@@ -118,7 +118,7 @@ static int lap_s(struct uses *u, struct exchange *x, double *out, struct err *er
     return 0;
 }
 
-/* The same work on all ranks: about piece_s on the median of them, while all compute. */
+/* Sizes a piece equally on all ranks: about piece_s on the median one, while all compute. */
 static int size_pieces(struct uses *u, struct err *err)
 {
     struct probe_summary all;
@@ -163,7 +163,8 @@ static int use_alternate(struct uses *u, struct topo *t, struct err *err)
         struct exchange *x = &u->at[l];
         if (!probe_passes(u->views, l))
             continue;
-        t->level[l].use_lost_s = fmax(stats_median(x->lost_s, rounds), 0); /* below is chance */
+        /* below 0 is chance */
+        t->level[l].use_lost_s = fmax(stats_median(x->lost_s, rounds), 0);
         t->level[l].latency_busy_s = stats_median(x->lap_s, rounds);
     }
     return 0;
@@ -181,7 +182,7 @@ int probe_uses(struct probe *p, const struct probe_views *views, struct probe_wo
             continue;
         u.at[l].probe = p;
         rc = probe_lap(p, views, l, lap_bytes, &u.at[l].round, err);
-        /* Steps of a ring of this level in which this rank is. */
+        /* Steps of the ring of this level that this rank is in. */
         int at, k = p->view.groups->group_of[p->world->rank];
         u.at[l].laps = (l ? probe_circle(&p->view, k, &at) : p->view.groups->members[k]) - 1;
     }

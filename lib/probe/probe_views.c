@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds the units behind the ports of each level, from groups and blocks, and their neighbours
- * there.
+ * Finds the units that share the ports of each level, and their neighbours, from groups and
+ * blocks.
  *
  *   groups 0 1 2 3, blocks 0 0 1 1 at level 2:
  *     view 1   the groups; streams stay inside a block: 0 <-> 1, 2 <-> 3
@@ -74,7 +74,7 @@ void probe_views_init(struct probe_views *v, const struct world *world,
         struct groups *g = &v->groups[l];
         struct err err;
         int rc = groups_init_of(g, n, part, &err);
-        assert(rc == 0); /* parts are counted through */
+        assert(rc == 0); /* parts are numbered without gaps */
         (void)rc;
         v->view[l] = (struct probe_view){
             .groups = g, .hosts = groups_equal(g, &world->groups), .ahead_s = ahead_s};

@@ -24,34 +24,35 @@ enum {
     SEQ = 256,
     LINES = 6,
     WAYS = 3,       /* y, dx, dw */
-    FILL = 1 << 20, /* numbers that operands are made of, again and again */
-    /* CUDA takes about a thousand pieces of work into a queue before a call waits. */
+    FILL = 1 << 20, /* numbers from which operands are filled repeatedly */
+    /* CUDA queues about a thousand operations before a call blocks. */
     QUEUED_MOST = 1024
 };
 
 /*
- * Sizes that show the full rate.
+ * Sizes that reach the full rate.
  *
- * On a processor: three matrices of 384 by 384 fit a second-level cache, and oneDNN is at its
- * full rate.  Larger products are timed as the part of them that has so many rows or columns:
- * blocks of a product are some hundreds wide, so that its rate rises no further, and no product
- * takes longer than some tenths of a second.
+ * On a processor three matrices of 384 by 384 fit a second-level cache, and oneDNN is at its
+ * full rate.  Of larger products a part with this many rows or columns is timed: blocks of a
+ * product are some hundreds wide, so its rate rises no further, and no product takes longer
+ * than some tenths of a second.
  *
- * On a GPU: asking for a product costs the processor 2 or 3 us and the GPU 1 or 2 between two
- * of them, which is 0.2 % of a product of full_s.  Its multiprocessors, up to 150, have tiles
- * of some 128 by 256: a product of 4096 by 4096 is 512 of them, 4 rounds of which the last may
- * be part of one, of 8192 by 8192 16 rounds.  So a square grows until it takes full_s, to 8192
- * at most (1.4 ms at 773 TFLOP/s, an H200 in bf16); a GPU that is slower is full with fewer. Of
- * 8192 by 32768 it is 60 rounds: a larger one has no other rate.
+ * On a GPU launching a product costs the processor 2 or 3 us, and the GPU has gaps of 1 or 2
+ * us, which is 0.2 % of a product of full_s.  Its multiprocessors, up to 150, have tiles of
+ * some 128 by 256: a product of 4096 by 4096 has 512 of them, 4 waves of which the last may be
+ * incomplete, one of 8192 by 8192 16 waves.  So a square grows until it takes full_s, to 8192
+ * at most (1.4 ms at 773 TFLOP/s, an H200 in bf16); a slower GPU is full with fewer.  8192 by
+ * 32768 makes 60 waves: a larger one has the same rate.
  */
 static const double full_s = 1e-3;
 static const struct bounds {
     int64_t least, most, rows, columns;
-    int64_t elems; /* in turn, of an operand and of what comes of it: beyond a cache */
+    int64_t elems; /* elements cycled through by an operand and by results: more than a cache
+                      holds */
 } bounds[] = {[DEVICE_CPU] = {384, 384, 1024, 2048, 4 << 20},
               [DEVICE_CUDA] = {256, 8192, 8192, 32768, 64 << 20}};
 
-/* A wait for a queue takes some 10 us: of what goes into it at once 1 %. */
+/* Waiting for a queue takes some 10 us: 1 % of the work queued at once. */
 static const double queue_s = 1e-3;
 
 int probe_settings_model(struct world *world, const char *model, int64_t seq,
@@ -90,7 +91,7 @@ static int64_t at_most(int64_t v, int64_t most)
     return v < most ? v : most;
 }
 
-/* Shapes and counts of all products; returns how many.  edge: of a square one. */
+/* Lists shapes and counts of all products; returns their number.  edge: of a square one. */
 static int list_products(const struct kern *k, const struct probe_settings *settings,
                          int64_t edge, struct kern_product_shape *shape,
                          struct probe_product *product)
@@ -171,7 +172,7 @@ static int make_products(struct probe_work *w, const struct probe_settings *sett
         device_alloc(d, most * w->sets * (int64_t)sizeof(float), "the matrix product", &c, err))
         return -1;
     w->c = c;
-    /* Numbers of all kinds: how long a product of a GPU takes can depend on how many bits
+    /* Various numbers: on a GPU the duration of a product can depend on how many bits
        change. */
     int64_t elems = w->most * w->sets;
     void *space = NULL;
@@ -193,11 +194,11 @@ static int make_products(struct probe_work *w, const struct probe_settings *sett
         if (w->kern.op->product_new(&w->kern, &w->product[i].run, &shape[i], err))
             return -1;
     for (int i = 0; i < w->products; i++)
-        probe_work_run(w, i, 1); /* a first run's work besides computing is done */
+        probe_work_run(w, i, 1); /* excludes the one-time work of a first run */
     return device_sync(w->queue, err);
 }
 
-/* How long the square product takes where many follow each other. */
+/* Returns the time of the square product when many follow each other. */
 static double square_s(struct probe_work *w)
 {
     for (;;) {
@@ -251,7 +252,7 @@ void probe_work_close(struct probe_work *w)
 void probe_work_run(struct probe_work *w, int product, int times)
 {
     struct kern *k = &w->kern;
-    struct err kept; /* by the device */
+    struct err kept; /* set by the device */
 
     for (int i = 0; i < times; i++) {
         int64_t at = w->most * (w->set++ % w->sets);
