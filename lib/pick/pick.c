@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places a schedule's chunks by the layouts.  Independent of transport and time. */
+/* Computes the elements of a schedule's chunks from the layouts.  Independent of transport and
+   time. */
 #include "pick/pick.h"
 
 #include <math.h>
@@ -8,15 +9,15 @@
 #include "base/mem.h"
 
 /*
- * A vector so long that rounding to whole elements is out of sight in a fraction: 2^-44 of it,
- * and every product with a share (at most 2^20 ranks or sub-chunks) still fits 64 bits.
+ * A vector so long that rounding to whole elements is negligible: 2^-44 of it, and every
+ * product with a share (at most 2^20 ranks or sub-chunks) still fits 64 bits.
  */
 #define LONG_VECTOR (INT64_C(1) << 42)
 
 /*
- * About how many rows all ranks have, before they are made: each chunk goes to every rank, in a
- * reduction it comes from each too.  Recursive doubling sends all chunks in each round instead,
- * and adds them where they have arrived.
+ * Estimates the rows of all ranks before they are made: each chunk goes to every rank, and in a
+ * reduction it also comes from each.  Recursive doubling instead sends all chunks in each
+ * round, and adds them where they have arrived.
  */
 static double rows_about(const struct schedule_spec *spec)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Searches for a choice: bounds first, then simulated time.  Leaves the simulation to sim, and
- * storing the choice to pick_table.
+ * Searches for the best choice: bounds first, then simulated time.  Leaves the simulation to
+ * sim, and storing the choice to pick_table.
  */
 #include "pick/pick_auto.h"
 
@@ -13,8 +13,8 @@
 #include "sim/sim.h"
 
 /*
- * The same time summed in another order differs by some 2^-53 for each of its terms, of which
- * there are no more than steps: 1e-9 covers ten million.
+ * A time summed in another order differs by some 2^-53 for each of its terms, of which there
+ * are no more than steps: 1e-9 covers ten million.
  */
 static const double SAME = 1e-9;
 
@@ -28,14 +28,15 @@ struct search {
     struct layout layout;
     unsigned phases;
     int64_t bytes;
-    int alike; /* one group stands for all */
+    int alike; /* 1: one group represents all */
 };
 
-struct contender {            /* an algorithm */
-    int there;                /* it can do the operation */
-    double bound_s;           /* no cut is faster */
+struct contender {            /* one algorithm */
+    int there;                /* 1: it can do the operation */
+    double bound_s;           /* lower bound of its time for any cut */
     struct pick_choice best;  /* time_s < 0: not timed */
-    struct pick_choice usual; /* in the usual chunk, slower than best; time_s < 0: not so */
+    struct pick_choice usual; /* with the usual chunk, if slower than best; time_s < 0:
+                                 unused */
 };
 
 static void search_init(struct search *s, const struct topo *t, unsigned phases, int64_t bytes)
@@ -51,7 +52,8 @@ static void search_init(struct search *s, const struct topo *t, unsigned phases,
                     t->port[k].in_Bps == t->port[0].in_Bps;
 }
 
-/* Bytes of each chunk, cut as a collective cuts them (coll_rows), in whole bytes; owned. */
+/* Returns the bytes of each chunk, cut as a collective cuts them (coll_rows); owned by the
+   caller. */
 static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, int subchunks)
 {
     const struct layout *l = &s->layout;
@@ -72,7 +74,7 @@ static int auto_subchunks_of(const struct search *s, enum schedule_algo algo,
     return layout_subchunks(&s->layout, s->phases, algo, s->bytes, 1, chunk_bytes);
 }
 
-/* About how many rows a simulation looks at. */
+/* Estimates the rows that a simulation reads. */
 static double auto_work_of(const struct search *s, int subchunks)
 {
     const struct groups *g = &s->layout.groups;
@@ -88,7 +90,7 @@ static int too_much(const struct search *s, int subchunks)
     return subchunks > PICK_FILLED && auto_work_of(s, subchunks) > PICK_WORK;
 }
 
-/* Simulates a cut into `subchunks`, of which each stands for `times` as many messages. */
+/* Simulates a cut into `subchunks`, each of which represents `times` messages. */
 static int simulate(const struct search *s, enum schedule_algo algo, int subchunks,
                     double times, double *time_s, struct err *err)
 {
@@ -111,8 +113,9 @@ static int simulate(const struct search *s, enum schedule_algo algo, int subchun
 }
 
 /*
- * A cut into n.  Where that is too much, by T(n) = a + F/n (the fill is one chunk's) from the
- * finest cut that is not and the one half as fine, whose messages cost as much as all n do.
+ * Times a cut into n.  If that is too much work, by T(n) = a + F/n (the fill is one chunk's)
+ * from the finest affordable cut and the one half as fine, whose messages cost as much as all n
+ * do.
  */
 static int time_one(const struct search *s, struct contender *c, int64_t chunk_bytes,
                     double *time_s, struct err *err)
@@ -132,7 +135,7 @@ static int time_one(const struct search *s, struct contender *c, int64_t chunk_b
     return 0;
 }
 
-/* No time is below what the bytes through a port take at the port's rate: of all rows. */
+/* Lower bound: the bytes of all rows through a port at the port's rate. */
 static double ports_s(const struct search *s, const struct schedule *all, const int64_t *bytes)
 {
     const struct groups *g = &s->layout.groups;
@@ -158,9 +161,8 @@ static double ports_s(const struct search *s, const struct schedule *all, const 
 }
 
 /*
- * Whether the algorithm is a candidate, and its bound: from all rows, or, where
- * these are many, from one rank's alone (the root's), the bound then being that of any
- * algorithm.
+ * Fills in whether the algorithm is a candidate, and its bound: from all rows, or, if these are
+ * many, from those of one rank (the root), the bound then being that of any algorithm.
  */
 static void auto_add_candidate(const struct search *s, enum schedule_algo algo,
                                struct contender *out, struct err *why)
@@ -186,15 +188,15 @@ static void auto_add_candidate(const struct search *s, enum schedule_algo algo,
 }
 
 /*
- * One algorithm's chunks: tried[i] with chunk[i], NAN where it was not timed or would cut as a
- * neighbour does.
+ * One algorithm's chunks: tried[i] is the time with chunk i, NAN if it was not timed or would
+ * cut as a neighbour does.
  */
 struct climb {
     const struct search *s;
-    int first; /* the smallest chunk that may be tried */
+    int first; /* index of the smallest chunk to try */
     struct contender *of;
     double least, tried[PICK_CHUNKS];
-    int cut; /* sub-chunks of the last one timed */
+    int cut; /* sub-chunks of the last chunk timed */
 };
 
 static int try_chunk(struct climb *c, int i, struct err *err)
@@ -210,7 +212,7 @@ static int try_chunk(struct climb *c, int i, struct err *err)
     return 0;
 }
 
-/* From the usual chunk on in steps of `by`, as long as it may help. */
+/* Tries chunks from the usual one on in steps of `by`, as long as that may help. */
 static int auto_walk(struct climb *c, int by, struct err *err)
 {
     int at = USUAL + by, idle = 0;
@@ -226,17 +228,17 @@ static int auto_walk(struct climb *c, int by, struct err *err)
     return 0;
 }
 
-/* Fewer messages are never worse where nobody knows what one costs. */
+/* Returns whether messages have a known cost; if not, fewer messages are never worse. */
 int pick_messages_cost(const struct topo *t)
 {
     return t->level[0].message_s > 0 || t->level[t->levels > 1].message_s > 0;
 }
 
 /*
- * Among those as good as any: the usual chunk, else the nearest below it, else above.  Where
- * messages are free, the largest.  A chunk below the usual is as good only if it gains as much
- * again, for it is known what a message costs its rank, not what it costs ranks that share
- * processors with it.
+ * Chooses among the chunks as good as the best: the usual one, otherwise the nearest below it,
+ * otherwise above.  If messages are free, the largest.  A chunk below the usual one must gain
+ * twice the tolerance, because a message's cost to ranks that share processors with its rank is
+ * unknown.
  */
 int pick_best_chunk(const double tried[PICK_CHUNKS], int messages_cost)
 {
@@ -289,7 +291,7 @@ static int is_faster(const struct pick_choice *a, const struct pick_choice *b)
     return b->time_s < 0 || weighed_s(a) < weighed_s(b) * (1 - SAME);
 }
 
-/* The two fastest so far; ties go to what stands first. */
+/* Finds the two fastest so far; ties go to the first. */
 static void rank_them(const struct contender *all, struct pick_answer *out)
 {
     const struct pick_choice none = {.algo = SCHEDULE_AUTO, .time_s = -1};
@@ -308,7 +310,7 @@ static void rank_them(const struct contender *all, struct pick_answer *out)
     }
 }
 
-/* The candidate not yet timed that promises most, or -1. */
+/* Returns the candidate not yet timed with the least bound, or -1. */
 static int most_promising(const struct contender *all)
 {
     int at = -1;
@@ -327,7 +329,7 @@ static void auto_add_candidates(const struct search *s, struct contender *all, s
         auto_add_candidate(s, (enum schedule_algo)i, &all[i], why);
 }
 
-/* One that cannot be timed is no contender. */
+/* Times a candidate; one that cannot be timed is dropped. */
 static void time_contender(const struct search *s, struct contender *c, struct err *why)
 {
     if (take_chunk(s, c, why))
@@ -347,7 +349,7 @@ int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_
     auto_add_candidates(&s, all, &why);
     rank_them(all, &a);
     while ((at = most_promising(all)) >= 0) {
-        /* They come in order of their bounds: none after this one does better. */
+        /* In order of their bounds: no later one is better. */
         if (a.second.time_s >= 0 && pick_weigh(all[at].best.algo, all[at].bound_s) >
                                         pick_weigh(a.second.algo, a.second.time_s))
             break;
@@ -361,7 +363,7 @@ int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_
     return 0;
 }
 
-/* Into its place in `list`, after those as fast; the slowest drops out of a full one. */
+/* Inserts into `list` after equally fast ones; drops the slowest if the list is full. */
 static void insert(struct pick_choice *list, int *count, const struct pick_choice *c)
 {
     int at = *count;

@@ -76,7 +76,7 @@ static int query_add_op(struct pick_query *a, unsigned phases)
     return 0;
 }
 
-/* As they are, and without what transfers nothing on these groups. */
+/* Adds phases unchanged, and without those that transfer nothing on these groups. */
 static void add_both(struct pick_query *a, const struct layout *l, unsigned phases)
 {
     query_add_op(a, phases);

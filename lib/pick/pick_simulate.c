@@ -12,15 +12,15 @@
 #include "pick/pick.h"
 #include "sim/sim_draw.h"
 
-/* Two numbers are kept for each: 256 MiB. */
+/* Two numbers per chunk: 256 MiB. */
 enum { CHUNKS_MAX = 1 << 24 };
 
 struct answer {
     struct topo topo;  /* owned */
-    struct schedule s; /* owned; without rows where they were not needed */
+    struct schedule s; /* owned; without rows if they were not needed */
     struct sim_times times;
     int by_layout;
-    double bound_s; /* NAN: of a partial move */
+    double bound_s; /* NAN: partial operation */
 };
 
 static int sizes(struct answer *a, int64_t bytes, int64_t **out, struct err *err)
@@ -37,7 +37,7 @@ static int sizes(struct answer *a, int64_t bytes, int64_t **out, struct err *err
     return 0;
 }
 
-/* With the schedule, where there is a file of it. */
+/* Opens the fabric, and the schedule if a file is given. */
 static int answer_open(struct answer *a, const struct pick_simulate *query, struct err *err)
 {
     *a = (struct answer){.bound_s = NAN};
@@ -148,7 +148,7 @@ static void say_json(const struct answer *a, int64_t bytes, FILE *out)
     jout_close(&j, '}');
 }
 
-/* Only after the simulation it is known that the schedule's root is a rank of the fabric. */
+/* Runs after the simulation, which checks that the schedule's root is a rank of the fabric. */
 static void set_bound(struct answer *a, int64_t bytes)
 {
     if (schedule_phases_name(a->s.phases))
@@ -193,7 +193,7 @@ int pick_draw(const struct pick_simulate *query, FILE *out, struct err *err)
     struct answer a;
     int rc = answer_open(&a, query, err);
 
-    if (rc == 0 && !query->file) /* all rows, of a schedule that is not too long to be drawn */
+    if (rc == 0 && !query->file) /* all rows, unless the schedule is too long to be drawn */
         rc = pick_parse(query->op, query->algo, &how.phases, &how.algo, err) ||
                      pick_schedule_on(&how, &a.topo, "picture", SIM_DRAW_ROWS_MAX, &a.s, err)
                  ? -1

@@ -8,29 +8,29 @@
 #include "base/err.h"
 
 /*
- * The simulated time of one operation on a fabric, beside the cut bound.  Either a schedule's
- * text (file, "-" is stdin) or, with op and algo, what the generators make of the fabric's
- * groups and levels, in so many sub-chunks.
+ * Simulates one operation on a fabric, and compares with the cut bound.  The schedule is either
+ * a text (file, "-" is stdin) or, with op and algo, generated for the fabric's groups and
+ * levels, in `subchunks` sub-chunks.
  */
 struct pick_simulate {
-    const char *topo; /* as topo_read takes it */
-    const char *file; /* or: */
-    char *text;       /* the file's, where it has been read; cut up in place */
+    const char *topo; /* operand of topo_read */
+    const char *file; /* or op and algo */
+    char *text;       /* the file's contents, once read; overwritten by parsing */
     int64_t text_bytes;
-    const char *op, *algo; /* by name; not auto */
-    int subchunks, root;   /* of these; root: of a broadcast */
+    const char *op, *algo; /* names; not auto */
+    int subchunks, root;   /* of a generated schedule; root: of a broadcast */
     int64_t bytes;         /* of the vector, 2^42 at most */
     int json;
 };
 
-enum { PICK_SIMULATE_BYTES = 64 << 20 }; /* when nobody says how many */
+enum { PICK_SIMULATE_BYTES = 64 << 20 }; /* default of bytes */
 #define PICK_SIMULATE_BYTES_MAX (INT64_C(1) << 42)
 
-/* Prints it, text or "paro.sched.simulate/1". */
+/* Prints the result, as text or "paro.sched.simulate/1". */
 int pick_simulate(const struct pick_simulate *query, FILE *out, struct err *err);
 /*
- * The same as a picture of all its messages (sim/sim_draw.h), SVG or "paro.sched.draw/1".
- * Nothing is written on an error; ERR_INPUT when there is too much to draw.
+ * Draws all messages (sim/sim_draw.h), as SVG or "paro.sched.draw/1".  Writes nothing on an
+ * error; ERR_INPUT if there is too much to draw.
  */
 int pick_draw(const struct pick_simulate *query, FILE *out, struct err *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes rules of answers, and finds a rule.  Leaves their text to pick_table_file.c. */
+/* Makes rules from answers, and finds a rule.  Leaves their text to pick_table_file.c. */
 #include "pick/pick_table.h"
 
 #include <math.h>
@@ -9,12 +9,12 @@
 #include "base/mem.h"
 
 enum {
-    /* A boundary is a size where both choices take the same time: an error of 1/32 in it costs
+    /* A boundary is a size at which both choices take equal time: an error of 1/32 in it costs
        no more than 1/32 of the time, and the numbers stay round. */
     STEPS = 32
 };
 
-/* Where, between two neighbouring sizes, b's choice becomes faster than a's. */
+/* Finds where, between two neighbouring sizes, b's choice becomes faster than a's. */
 static int boundary(const struct topo *t, const struct pick_answer *a,
                     const struct pick_answer *b, int64_t *bytes, struct err *err)
 {
@@ -39,13 +39,13 @@ int64_t pick_between(int64_t lo, int64_t hi)
 {
     int64_t mean = (int64_t)ceil(sqrt((double)lo * (double)hi));
 
-    /* The root is exact where it is whole; of neighbours it may round to one of them. */
+    /* The root is exact if it is whole; between neighbours it may round to either. */
     return mean <= lo ? lo + 1 : mean > hi ? hi : mean;
 }
 
 /*
- * Rules from answers, of one operation each in turn: simulated on t, or measured, t being NULL,
- * and then never in error.
+ * Makes rules from answers grouped by operation: simulated on t, or, with t NULL, measured,
+ * which cannot fail.
  */
 static int make_rules(const struct topo *t, const struct pick_answer *list, int answers,
                       struct pick_table *table, struct err *err)

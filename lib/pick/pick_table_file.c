@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and prints paro-tuning/1 (paro-tuning(5)): a printed table reads back as the same table
- * and prints as the same text.  Also prints the answers of paro-sched pick.
+ * Reads and prints paro-tuning/1 (paro-tuning(5)): a printed table reads back as an equal table
+ * and prints as an equal text.  Also prints the answers of paro-sched pick.
  */
 #include "pick/pick_table.h"
 
@@ -61,7 +61,7 @@ static int read_algo(const struct reader *r, const struct tree_node *n,
                : 0;
 }
 
-/* The last rule of an operation has no end; n: where it stands. */
+/* Checks that the last rule of an operation has no end; n: its position for errors. */
 static int check_last(const struct reader *r, const struct tree_node *n,
                       const struct pick_rule *rule)
 {
@@ -71,7 +71,8 @@ static int check_last(const struct reader *r, const struct tree_node *n,
                            "is present, expected the last rule of an op without it");
 }
 
-/* The operation of the rule at n, `before` being the one above: its rules are together. */
+/* Reads the operation of the rule at n; `before` is the previous rule: an operation's rules are
+   consecutive. */
 static int read_op(const struct reader *r, const struct tree_node *n,
                    const struct tree_node *before, struct pick_table *t)
 {
@@ -96,7 +97,7 @@ static int read_op(const struct reader *r, const struct tree_node *n,
     return 0;
 }
 
-/* From where to where. */
+/* Reads the range of sizes. */
 static int read_range(const struct reader *r, const struct tree_node *n, struct pick_table *t)
 {
     struct pick_rule *to = &t->rule[t->rules];
@@ -136,7 +137,7 @@ static int read_chunk(const struct reader *r, const struct tree_node *n, struct 
     return tree_i64(r->t, n, 1, PICK_BYTES_MAX, &to->chunk_bytes, r->err);
 }
 
-/* Why: nothing depends on it, but what is there must be true to its form. */
+/* Reads the reason, which has no effect but must be well-formed. */
 static int read_why(const struct reader *r, const struct tree_node *n, struct pick_rule *to)
 {
     static const char *const needs[][2] = {
@@ -234,7 +235,7 @@ int pick_table_parse(struct pick_table *t, const char *name, const char *text, s
     return rc;
 }
 
-/* ---- printing: YAML leaves out what is unknown or the default ---- */
+/* ---- printing: YAML omits unknown values and defaults ---- */
 
 static void put_rule(struct jout *j, const struct pick_rule *r)
 {
