@@ -23,7 +23,7 @@ struct unit {
     double out_Bps, in_Bps;
 };
 
-/* The units of level l; returns how many. */
+/* Lists the units of level l; returns their number. */
 static int units_of(const struct topo *t, int l, struct unit *unit)
 {
     int g = t->groups.count, units = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes messages of a schedule and its times, and a timeline's bars or JSON of the messages. */
+/* Converts a schedule and its times to messages, and these to a timeline's bars or to JSON. */
 #include "sim/sim_draw.h"
 
 #include <assert.h>
@@ -13,12 +13,12 @@
 #include "base/units.h"
 
 enum { INSIDE = 1, ACROSS = 2, PARTS_SHOWN = 5 };
-static const double LIGHT = 0.42; /* of a colour that stays inside a group */
-static const double SENT = 0.66;  /* of a lane's height */
+static const double LIGHT = 0.42; /* tint of messages inside a group */
+static const double SENT = 0.66;  /* height of sends, in a lane */
 
 struct message {
-    int at, src, dst, lane, step; /* at: the place of src, group after group */
-    int part; /* the group whose part of the vector it is; their number: several */
+    int at, src, dst, lane, step; /* at: position of src, group after group */
+    int part; /* the group whose part of the vector it carries; number of groups: several */
     int across, chunks;
     int64_t bytes;
     double start_s, end_s;
@@ -28,7 +28,7 @@ struct scene {
     const struct sim_picture *p;
     struct message *message; /* [messages], owned */
     int64_t messages;
-    char *kind; /* [schedule's lanes], owned: INSIDE, ACROSS or both */
+    char *kind; /* [lanes of the schedule], owned: INSIDE, ACROSS or both */
 };
 
 static int by_message(const void *a, const void *b)
@@ -52,7 +52,7 @@ static int draw_by_time(const void *a, const void *b)
     return c ? c : by_message(a, b);
 }
 
-/* Where a rank stands in the picture: group after group. */
+/* Returns a rank's row in the picture: group after group. */
 static int draw_place_of(const struct groups *g, int rank)
 {
     return g->first[g->group_of[rank]] + g->local_of[rank];
@@ -63,7 +63,7 @@ static struct message message_of_row(const struct sim_picture *p, int64_t i)
     const struct schedule *s = p->schedule;
     const struct schedule_row *row = &s->row[i];
     const struct groups *g = &s->groups;
-    int chunk = row->chunk % s->chunks; /* of a scratch plane: the one it stands for */
+    int chunk = row->chunk % s->chunks; /* of a scratch plane: the chunk that it belongs to */
 
     return (struct message){.at = draw_place_of(g, row->src),
                             .src = row->src,
@@ -78,7 +78,8 @@ static struct message message_of_row(const struct sim_picture *p, int64_t i)
                             .end_s = p->times->end_s[i]};
 }
 
-/* Rows of one lane, step, src and dst are one message; those of empty chunks are none. */
+/* Finds messages: rows of one lane, step, src and dst are one; rows of empty chunks are
+   none. */
 static int find_messages(struct scene *c, const struct sim_picture *p, struct err *err)
 {
     const struct schedule *s = p->schedule;
@@ -123,7 +124,7 @@ static void scene_release(struct scene *c)
     mem_free(c->kind);
 }
 
-/* Each message at both its ends; one within a rank has no receiver. */
+/* Adds each message at both its ends; a message within a rank has no receiver. */
 static void draw_add_bars(const struct scene *c, struct svg_timeline *t)
 {
     for (int64_t i = 0; i < c->messages; i++) {
@@ -166,8 +167,8 @@ static void sim_draw_tip_of(const void *of, const struct svg_bar *b, char *text,
 }
 
 /*
- * Colours of parts, light and dark: told apart while there are few, else in order, and then
- * some of them are named.  Returns how many looks there are.
+ * Assigns colours to parts, light and dark: distinct while there are few parts; otherwise in
+ * order, with only some of them named.  Returns the number of looks.
  */
 static int find_looks(const struct scene *c, struct svg_look *look, char (*name)[32])
 {

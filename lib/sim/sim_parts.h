@@ -2,38 +2,40 @@
 #ifndef SIM_SIM_PARTS_H
 #define SIM_SIM_PARTS_H
 
-/* Inside sim/: rows become messages in queues, queues share resources, events move time on. */
+/* Internal to sim/: rows become messages in queues, queues share resources, events advance
+   time. */
 #include "sim/sim.h"
 
-/* A row, and where it lands: its own dst, or the rank that stands for that (sim_spec.c). */
+/* A row, and where it lands: on its own dst, or on the rank that represents it (sim_spec.c). */
 struct sim_row {
     int lane, step, src, dst, chunk;
     int at, into; /* the rank it lands on, and the chunk there */
 };
 
-/* One thing that is shared: a link, a port, one way of it. */
+/* A shared resource: one direction of a link or port. */
 struct sim_resource {
-    double Bps, bytes; /* bytes: of the whole run */
+    double Bps, bytes; /* bytes: total of the run */
     int level, binds;  /* binds 0: others are always narrower */
-    int first, active; /* slots of the queues that send through it now */
+    int first, active; /* slots of the queues that currently send through it */
     int stamp, dirty;
-    double left_Bps; /* while rates are set */
+    double left_Bps; /* while rates are computed */
     int open, tight;
 };
 
-/* A queue's place in one resource's list. */
+/* A queue's entry in one resource's list. */
 struct sim_slot {
     int resource, queue, next, before;
 };
 
 struct sim_queue {
-    int lane, src, dst, at; /* as of its rows */
+    int lane, src, dst, at; /* as in its rows */
     int first, count;       /* its messages */
-    int sent, landed;       /* of them, so far */
+    int sent, landed;       /* messages sent and landed so far */
     double alpha_s, message_s, flow_Bps;
     int slot, slots; /* the resources that bind it */
     /* the message being sent */
-    int busy, version, stamp, set; /* version: of its rate, so that old events are known */
+    int busy, version, stamp, set; /* version: of its rate, so that outdated events are
+                                      recognized */
     double left, Bps, since_s;
 };
 
@@ -41,21 +43,21 @@ struct sim_message {
     double bytes, start_s, end_s;
     int queue, step, phase;    /* phase: barriers before it */
     int start_wait, land_wait; /* edges that must end before it starts, lands */
-    int on_sent, on_landed;    /* edges: what waits for it; -1: none */
+    int on_sent, on_landed;    /* lists of edges that wait for it; -1: empty */
     int arrived;
 };
 
-/* 2 * message, or + 1: its landing; and the next edge of the same list. */
+/* to: 2 * message, or + 1 for its landing; next: the list's next edge. */
 struct sim_edge {
     int to, next;
 };
 
 /* All of a rank's rows before a barrier. */
 struct sim_gate {
-    int left, first; /* halves of messages unfinished; edges that wait */
+    int left, first; /* unfinished halves of messages; edges that wait */
 };
 
-/* The event of id: of a queue, at its rate's version; or of a queue or a message. */
+/* Kinds of events without a version; id is a queue's or a message's number. */
 enum { SIM_ARRIVES = -1, SIM_IS_TAKEN = -2, SIM_GOES = -3 };
 struct sim_event {
     double t;
@@ -64,7 +66,7 @@ struct sim_event {
 
 struct sim {
     const struct topo *t;
-    const struct schedule *s; /* chunks, planes, barriers; its rows are not looked at */
+    const struct schedule *s; /* chunks, planes, barriers; its rows are not read */
     const double *bytes;      /* [chunks] */
     const struct sim_row *row;
     int rows;
@@ -86,32 +88,33 @@ struct sim {
     size_t edge_space;
     struct sim_gate *gate; /* [ranks][barriers] */
 
-    double now, *free_s;     /* [ranks] from when on a rank's processor is free */
+    double now, *free_s;     /* [ranks] time from which a rank's processor is free */
     struct sim_event *event; /* a heap */
     int events;
     size_t event_space;
-    int *todo; /* queues to look at */
+    int *todo; /* queues to examine */
     int todos;
     size_t todo_space;
-    int *dirty; /* [resources] whose rates are to be set anew */
+    int *dirty; /* [resources] whose rates must be recomputed */
     int dirties, stamp;
     int *reached_queue,
-        *reached_resource; /* [queues], [resources]: those that a change reaches */
+        *reached_resource; /* [queues], [resources]: those that a change affects */
 };
 
-/* Resources of a fabric; a queue's way through them. */
+/* Sets up the resources of a fabric; a queue's path through them. */
 void sim_share_init(struct sim *x);
 void sim_share_route(struct sim *x, struct sim_queue *q, double bytes);
-/* A queue begins or ends to send; then all rates that this changes, with events for them. */
+/* A queue begins or ends sending; then recompute all affected rates, with events for them. */
 void sim_share_enter(struct sim *x, int queue);
 void sim_share_leave(struct sim *x, int queue);
 void sim_share_update(struct sim *x);
 
 void sim_run_push(struct sim *x, struct sim_event event);
-/* ERR_MISMATCH when messages wait for each other. */
+/* ERR_MISMATCH if messages wait for each other. */
 int sim_run(struct sim *x, struct err *err);
 
-/* Rows of chunks of bytes[c]: messages, what they wait for, the run, and its times. */
+/* Simulates rows with chunks of bytes[c]: makes messages and their dependencies, runs them, and
+   returns the times. */
 int sim_rows_run(const struct schedule *s, const struct topo *t, const double *bytes,
                  const struct sim_row *row, int64_t rows, int every_row, struct sim_times *out,
                  struct err *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes messages in queues of the rows, and finds what each waits for: the rule of execution as
- * edges.  A half of a row, reading at src or writing at dst, waits for the last write of its
- * place, and a writing one for the reads since that; earlier ones are waited for already.
+ * Converts rows to messages in queues, and the rule of execution to edges between them.  A half
+ * of a row, reading at src or writing at dst, waits for the last write of its place; a writing
+ * half also waits for the reads since then.  Earlier halves are implied.
  *
  *     place p of a rank, its halves in row order     w0  r1  r2  w3  r4
  *     edges                                          w0 -> r1, r2, w3;  r1, r2 -> w3;  w3 -> r4
@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 
-/* Edges are numbered by int: three for a row and two, at barriers, for a message. */
+/* Edges are numbered by int: three for a row, and two, at barriers, for a message. */
 enum { ROWS_MAX = INT32_MAX / 5 };
 
 static int by_queue(const void *a, const void *b, void *rows)
@@ -60,11 +60,11 @@ static void rows_add_message(struct sim *x, const struct sim_row *row)
     q->count++;
 }
 
-/* Where a lane's rows go; NO_RING: a rank sends to more than one. */
+/* Directions of a lane's rows; NO_RING: a rank sends to more than one. */
 enum { INSIDE = 1, ACROSS = 2, NO_RING = 4 };
 
-/* A ring with rows inside groups and across joins all ranks, one across alone a rank of each
-   group, one inside alone a group. */
+/* A ring with rows both inside groups and across joins all ranks, one across only a rank of
+   each group, one inside only a group. */
 static double rows_ring_left(const struct sim *x, const struct sim_queue *q, int lane)
 {
     const struct topo *t = x->t;
@@ -81,7 +81,7 @@ static double rows_ring_left(const struct sim *x, const struct sim_queue *q, int
     return left;
 }
 
-/* Messages queue by queue, in row order each. */
+/* Makes the messages, grouped by queue, in row order. */
 static void rows_make_messages(struct sim *x)
 {
     int *order = mem_new((size_t)x->rows, sizeof *order), n = 0;
@@ -99,7 +99,7 @@ static void rows_make_messages(struct sim *x)
         x->message_of[order[i]] = x->messages - 1;
     }
     mem_free(order);
-    /* Where a ring has less than the rates its messages are as much longer. */
+    /* In a ring with reduced rates messages are longer in proportion. */
     int lanes = 0;
     for (int i = 0; i < x->queues; i++)
         lanes = x->queue[i].lane >= lanes ? x->queue[i].lane + 1 : lanes;
@@ -126,7 +126,7 @@ static void rows_make_messages(struct sim *x)
     }
 }
 
-/* Makes `to` (2 * message, + 1: its landing) one of those that wait in the list at *first. */
+/* Adds `to` (2 * message, + 1: its landing) to the list at *first. */
 static void add_edge(struct sim *x, int *first, int to)
 {
     struct sim_message *m = &x->message[to / 2];
@@ -137,16 +137,16 @@ static void add_edge(struct sim *x, int *first, int to)
     *(to % 2 ? &m->land_wait : &m->start_wait) += 1;
 }
 
-/* A place while a rank's halves are gone through. */
+/* State of a place while a rank's halves are scanned. */
 struct place {
-    int writer, readers; /* the last write's message; list of reads since; -1: none */
+    int writer, readers; /* message of the last write; list of reads since; -1: none */
 };
 
 struct reader {
     int message, next;
 };
 
-/* Rows of one message never wait for each other: they travel and land in row order. */
+/* Rows of one message never wait for each other: they are sent and land in row order. */
 static void rows_half(struct sim *x, struct place *p, struct reader *reader, int *readers,
                       int message, int writes)
 {
@@ -165,7 +165,8 @@ static void rows_half(struct sim *x, struct place *p, struct reader *reader, int
     *p = (struct place){message, -1};
 }
 
-/* The rows that name each rank, in row order, a local row once: first[n+1] into the list. */
+/* Lists the rows that name each rank, in row order, a local row once; returns first[n+1] into
+   *out. */
 static int *rows_by_rank(const struct sim *x, int64_t **out)
 {
     int n = x->s->groups.ranks;
@@ -217,8 +218,8 @@ static void make_edges(struct sim *x)
     mem_free(first);
 }
 
-/* A half after barriers waits for the last of them: that one waits for the others' rows too.
- */
+/* A half after several barriers waits for the last one, which waits for the earlier ones'
+   rows. */
 static void wait_at_gate(struct sim *x, int rank, int phase, int to)
 {
     if (phase == 0)

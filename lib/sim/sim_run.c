@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Advances the time: takes events from a heap, a message sent or one arriving; all of one
- * instant first, then the rates that they change.  Sees dependencies only as counts and lists
- * of waiting messages.
+ * Advances the time: takes events from a heap, a message sent or one arriving; first all events
+ * of one instant, then the rates that they change.  Represents dependencies only as counts and
+ * lists of waiting messages.
  */
 #include "base/mem.h"
 #include "sim/sim_parts.h"
@@ -57,7 +57,7 @@ static void run_release(struct sim *x, int edge)
     }
 }
 
-/* One half of a message is done at a rank: the barriers after it are notified. */
+/* One half of a message is done at a rank: notifies the barriers after it. */
 static void run_finish(struct sim *x, const struct sim_message *m, int rank)
 {
     for (int b = m->phase; b < x->s->barriers; b++) {
@@ -75,7 +75,7 @@ static void sent(struct sim *x, struct sim_queue *q)
     run_finish(x, m, q->src);
 }
 
-/* When a rank's processor is through with a message that it may begin with now. */
+/* Returns when a rank's processor is done with a message that it may begin now. */
 static double busy_until(struct sim *x, int rank, double message_s)
 {
     double from_s = x->free_s[rank] > x->now ? x->free_s[rank] : x->now;
@@ -146,14 +146,14 @@ static void happen(struct sim *x, struct sim_event event)
 
 int sim_run(struct sim *x, struct err *err)
 {
-    /* The executor looks at its queues in the order of their first rows. */
+    /* The executor polls its queues in the order of their first rows. */
     for (int i = 0; i < x->rows; i++) {
         int m = x->message_of[i];
         if (m >= 0 && x->queue[x->message[m].queue].first == m)
             look_at(x, x->message[m].queue);
     }
     do {
-        for (int i = 0; i < x->todos; i++) /* the first to come has the processor first */
+        for (int i = 0; i < x->todos; i++) /* first come, first served by the processor */
             work_queue(x, x->todo[i]);
         x->todos = 0;
         if (x->events && x->event[0].t == x->now) {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shares the resources of a fabric among messages: max-min by filling.  All rates rise together
- * until a resource is full or a message is at its own limit; what it holds is then fixed, and
- * the others rise on.  Source: Bertsekas and Gallager, Data Networks, 2nd ed., section 6.5.2.
+ * until a resource is full or a message is at its own limit; the rates concerned are then
+ * fixed, and the others rise on.  Source: Bertsekas and Gallager, Data Networks, 2nd ed.,
+ * section 6.5.2.
  *
- * A change reaches only messages that are joined to it by shared resources; a resource that can
- * never be the narrowest is left out of the paths, so that little is joined.
+ * A change affects only messages connected to it by shared resources; a resource that can never
+ * be the narrowest is left out of the paths, so that little is connected.
  *
- * Resources, n ranks, g groups, then blocks of each level; out and in of one thing side by
- * side:
+ * Resources, n ranks, g groups, then blocks of each level; out and in of one resource are
+ * adjacent:
  *
  *     0        rank links   2n     ways to the port  4n    groups inside
  *     4n + g   group ports  4n + 3g   blocks of level 2, of level 3, ... (at most g each)
@@ -35,8 +36,8 @@ static void share_put(struct sim *x, int at, int level, double Bps, int binds)
         (struct sim_resource){.Bps = Bps, .level = level, .binds = binds, .first = -1};
 }
 
-/* A rank's way binds where it is narrower than the port; the port where they together are not,
- * or where they do not bind. */
+/* A rank's path binds if it is narrower than the port; the port binds unless the paths together
+   are narrower. */
 static int port_binds(double Bps, int members, double way)
 {
     return Bps <= way || Bps < members * way;
@@ -118,8 +119,7 @@ void sim_share_route(struct sim *x, struct sim_queue *q, double bytes)
     share_pass(x, q, port_at(x) + 2 * a, bytes);
     share_pass(x, q, port_at(x) + 2 * c + 1, bytes);
     q->flow_Bps = t->level[1].flow_Bps;
-    /* Blocks nest: from the first level on where both ends are in one block, nothing is left.
-     */
+    /* Blocks nest: from the first level with both ends in one block on, nothing is left. */
     for (l = 2; l < t->levels && topo_unit(t, l, a) != topo_unit(t, l, b); l++) {
         share_pass(x, q, share_block_at(x, l, a), bytes);
         share_pass(x, q, share_block_at(x, l, c) + 1, bytes);
@@ -179,8 +179,7 @@ void sim_share_leave(struct sim *x, int queue)
     q->busy = 0;
 }
 
-/* Counts of the queues and resources (near_*) that a resource reaches through the queues that
-   send. */
+/* Counts of the queues and resources that a resource reaches through the sending queues. */
 struct reached {
     int queues, resources;
 };
@@ -238,7 +237,7 @@ static int is_tight(const struct sim *x, const struct sim_queue *q, double level
     return q->flow_Bps <= level;
 }
 
-/* The next height at which something is full; marks what is. */
+/* Returns the next level at which a resource or message is full; marks those. */
 static double next_level(struct sim *x, const struct reached *reached, double level)
 {
     double next = INFINITY;
@@ -251,7 +250,7 @@ static double next_level(struct sim *x, const struct reached *reached, double le
     for (int i = 0; i < reached->queues; i++)
         if (!x->queue[x->reached_queue[i]].set)
             next = fmin(next, x->queue[x->reached_queue[i]].flow_Bps);
-    next = fmax(next, level); /* it never sinks but by rounding */
+    next = fmax(next, level); /* it only sinks by rounding */
     for (int i = 0; i < reached->resources; i++) {
         struct sim_resource *r = &x->resource[x->reached_resource[i]];
         r->tight = r->open && r->left_Bps / r->open <= next;

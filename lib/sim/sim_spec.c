@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds how few ranks can represent all.  Where a fabric looks the same after a turn by p
- * groups, and the rows do, everything that happens at group k happens at group k + p at the
- * same time.  So only what the first p groups, a run, send is gone through; what leaves the run
- * lands, in their place, where its image arrives.  Partners at distances 1, 2, 4, ... look the
- * same not after a turn but when runs change places as the bits of a number do: run q to q ^ by
- * where a turn has q + by (a power of two of runs).
+ * Finds how few ranks can represent all.  If a rotation by p groups leaves the fabric
+ * unchanged, and the rows too, every event at group k happens at group k + p at the same time.
+ * So only the sends of the first p groups, a run, are simulated; a message that leaves the run
+ * lands, within it, where its image arrives.  Partners at distances 1, 2, 4, ... are not
+ * symmetric under rotation, but when runs are exchanged bitwise: run q becomes q ^ by instead
+ * of q + by (with a power of two of runs).
  *
  *   p = 1, 3 groups of 2     (0,1) -> (1,1) chunk of part 0    lands on (0,1) as part 2,
- *                            (turned back by one group), as what (2,1) sends to (0,1) does
+ *                            (rotated back by one group), as (2,1) sends it to (0,1)
  *
- * Verified, before anything is built on it: the rows that come into the run are those images,
- * and the first rank after the run has the first rank's rows, turned.
+ * Verified before any use: the rows that come into the run are those images, and the first rank
+ * after the run has the first rank's rows, rotated.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ enum {
     ROUNDING_BYTES = 16
 };
 
-/* Does the fabric look the same after a turn by p groups? */
+/* Returns whether a rotation by p groups leaves the fabric unchanged. */
 static int is_symmetric(const struct topo *t, int p)
 {
     int g = t->groups.count;
@@ -50,7 +50,7 @@ static int is_symmetric(const struct topo *t, int p)
     return 1;
 }
 
-/* Each block is one run of neighbours (around the end too), so that its borders tell all. */
+/* Each block is one run of neighbours (also around the end), so that borders identify it. */
 static int blocks_are_runs(const struct topo *t)
 {
     int g = t->groups.count, runs = 1;
@@ -73,17 +73,17 @@ static int blocks_are_runs(const struct topo *t)
 struct turn {
     const struct schedule_spec *spec;
     int period, runs, chunks;
-    int swap;            /* runs change places by bits */
-    struct sim_row *row; /* rows that the run sends; at, into: turned back into the run */
+    int swap;            /* 1: runs are exchanged bitwise */
+    struct sim_row *row; /* rows that the run sends; at, into: rotated back into the run */
     size_t row_space;
     int64_t rows;
-    struct sim_row *come; /* rows that come into the run, likewise turned: src into the run */
+    struct sim_row *come; /* rows that come into the run, rotated likewise: src in the run */
     size_t come_space;
     int64_t comes;
     struct schedule meta; /* without rows; owned */
 };
 
-/* Group k, `by` runs on. */
+/* Returns the image of group k `by` runs on. */
 static int rotated_group(const struct turn *t, int k, int by)
 {
     int run = k / t->period;
@@ -92,7 +92,7 @@ static int rotated_group(const struct turn *t, int k, int by)
     return run * t->period + k % t->period;
 }
 
-/* By how many runs a rank is turned to be in the first. */
+/* Returns the rotation, in runs, that brings a rank into the first run. */
 static int way_home(const struct turn *t, int rank)
 {
     int run = t->spec->groups->group_of[rank] / t->period;
@@ -132,7 +132,7 @@ static void spec_sort(struct sim_row *row, int64_t rows)
         qsort(row, (size_t)rows, sizeof *row, spec_by_step);
 }
 
-/* Whether the rows that come in are those that go out, turned. */
+/* Returns whether the incoming rows are the rotated outgoing ones. */
 static int comes_as_it_goes(struct turn *t)
 {
     int64_t at = 0;
@@ -149,7 +149,7 @@ static int comes_as_it_goes(struct turn *t)
     return at == t->comes;
 }
 
-/* The rank after the run has the rows of the first one, turned.  -1: error. */
+/* 1: the rank after the run has the first rank's rows, rotated; 0: it has not; -1: error. */
 static int next_is_like_first(struct turn *t, struct err *err)
 {
     const struct groups *g = t->spec->groups;
@@ -168,7 +168,7 @@ static int next_is_like_first(struct turn *t, struct err *err)
         x = mem_new(2 * (size_t)a.rows, sizeof *x);
         for (int64_t i = 0; i < 2 * a.rows; i++) {
             const struct schedule_row *r = i < a.rows ? &a.row[i] : &b.row[i - a.rows];
-            int by = i < a.rows; /* to the next run */
+            int by = i < a.rows; /* rotate to the next run */
             x[i] = (struct sim_row){
                 .lane = r->lane,
                 .step = r->step,
@@ -190,7 +190,7 @@ static int next_is_like_first(struct turn *t, struct err *err)
     return same;
 }
 
-/* Rows of the run.  1: they repeat; 0: they do not; -1: error. */
+/* Gathers the rows of the run.  1: they repeat; 0: they do not; -1: error. */
 static int spec_gather(struct turn *t, struct err *err)
 {
     const struct groups *g = t->spec->groups;
@@ -215,7 +215,7 @@ static int spec_gather(struct turn *t, struct err *err)
                 t->row = mem_grow(t->row, &t->row_space, (size_t)t->rows + 1, sizeof row);
                 t->row[t->rows++] = row;
             } else if (from) {
-                /* As its image would be sent from within the run. */
+                /* As its image is sent from within the run. */
                 row.src = rotated_rank(t, r->src, from);
                 row.dst = rotated_rank(t, r->dst, from);
                 row.chunk = rotated_chunk(t, r->chunk, from);
@@ -239,7 +239,7 @@ static int spec_gather(struct turn *t, struct err *err)
 
 enum alike { UNLIKE, SOME_EMPTY, ALIKE };
 
-/* The images of each chunk are as long, but for rounding: their mean. */
+/* Computes the mean of each chunk's images, which must be equal but for rounding. */
 static enum alike mean_bytes(const struct turn *t, const int64_t *bytes, double *out)
 {
     int g = t->spec->groups->count, p = t->period;
@@ -267,8 +267,8 @@ static enum alike mean_bytes(const struct turn *t, const int64_t *bytes, double 
 }
 
 /*
- * About how many rows all ranks have, from a few of them; -1: error.  For a broadcast these
- * tell little (the root may send all rows there are), but each rank gets each chunk just once.
+ * Estimates the rows of all ranks from those of three; -1: error.  For a broadcast these are
+ * unrepresentative (the root may send all rows), but each rank receives each chunk just once.
  */
 static double guess_rows(const struct schedule_spec *spec, struct err *err)
 {
@@ -287,7 +287,7 @@ static double guess_rows(const struct schedule_spec *spec, struct err *err)
     return rows / looked * n / 2;
 }
 
-/* 1 done, 0 the schedule does not repeat itself, -1 error. */
+/* 1: done; 0: the schedule does not repeat; -1: error. */
 static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
                       const int64_t *bytes, double rows, struct sim_times *out, struct err *err)
 {
@@ -296,7 +296,7 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
 
     if (spec->phases == SCHEDULE_BROADCAST || !groups_equal(spec->groups, &topo->groups))
         return 0;
-    /* The fewest groups after which the fabric repeats itself; all of them: it never does. */
+    /* The fewest groups after which the fabric repeats; all of them: it does not. */
     t.period = blocks_are_runs(topo) ? 1 : g;
     while (t.period < g && (g % t.period || !is_symmetric(topo, t.period)))
         t.period++;
@@ -305,7 +305,7 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
     t.runs = g / t.period;
     double *mean = mem_new((size_t)t.chunks, sizeof *mean);
     enum alike like = mean_bytes(&t, bytes, mean);
-    /* Where all rows can be gone through, those of empty chunks can be left out one by one. */
+    /* If all rows can be simulated, rows of empty chunks can be dropped one by one. */
     int alike = like == ALIKE || (like == SOME_EMPTY && rows > ROWS_MAX);
     int rc = alike ? spec_gather(&t, err) : 0;
     if (alike && rc == 0 && (t.runs & (t.runs - 1)) == 0) {
