@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes the records of a process.  A record's number is 0 while it is written and stands last:
- * a reader that reads it before and after has a whole one.
+ * Writes the records of a process.  A record's number is its last member, and 0 while it is
+ * written: a reader that finds it unchanged before and after has a complete record.
  */
 #include "meter/meter.h"
 
@@ -85,7 +85,7 @@ uint64_t meter_next_id(struct meter_seen *s, uint64_t id)
     return meter_id(&id, sizeof id, (uint64_t)s->of[at].count++);
 }
 
-/* All of it is there from the start: memory that is short later would kill the program. */
+/* Allocates the whole file at the start: running out of memory later would kill the program. */
 static int map_file(const char *path, void **out, int64_t *inode, struct err *err)
 {
     struct stat st;
@@ -165,7 +165,7 @@ void meter_widen(struct meter *m, const struct meter_run *run)
 {
     if (run->ranks <= m->header->ranks)
         return;
-    /* A reader may come in between: no rank is out of its range. */
+    /* A reader may see either order: no rank is out of range. */
     __atomic_store_n(&m->header->ranks, run->ranks, __ATOMIC_RELEASE);
     __atomic_store_n(&m->header->rank, run->rank, __ATOMIC_RELEASE);
     __atomic_store_n(&m->header->run, run->id, __ATOMIC_RELEASE);
@@ -199,7 +199,7 @@ int64_t meter_arrive(struct meter *m, const struct meter_comm *c, int64_t sequen
     return number;
 }
 
-/* The place of a record that the ring still has; NULL. */
+/* Returns the slot of a record still in the ring; or NULL. */
 static struct meter_record *meter_kept(const struct meter *m, int64_t number)
 {
     struct meter_record *r = m && number > 0 ? meter_place_of(m, number) : NULL;

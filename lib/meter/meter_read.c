@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Reads the records of a process, which may be writing them.  Leaves their meaning to others.
- */
+/* Reads the records of a process that may be writing them.  Leaves their meaning to callers. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +10,7 @@
 #include "base/mem.h"
 #include "meter/meter.h"
 
-#define TIME_MAX (INT64_C(1) << 62) /* of a clock, so that sums of two fit */
+#define TIME_MAX (INT64_C(1) << 62) /* limit of a clock, so that sums of two fit */
 
 int meter_is(const char *bytes, int64_t n)
 {
@@ -45,7 +43,7 @@ static int check_header(const char *path, const struct meter_header *h, int64_t 
     return 0;
 }
 
-/* Whole and sane: one that was being written, or is damaged, is left out. */
+/* Returns whether a record is complete and sane: one being written, or damaged, is omitted. */
 static int read_is_whole(const struct meter_record *r, int64_t number)
 {
     return r->number == number && r->sequence > 0 && r->sequence < TIME_MAX && r->bytes >= 0 &&
@@ -55,9 +53,10 @@ static int read_is_whole(const struct meter_record *r, int64_t number)
 }
 
 /*
- * The file is read, not mapped: its owner may cut it meanwhile, and a page that is missing is a
- * signal.  A record is whole if it had its number before all of it was copied, and after that:
- * the numbers of one copy are followed by the records of the next and the numbers of a third.
+ * Reads the file rather than mapping it: its owner may truncate it, and accessing a missing
+ * page raises a signal.  A record is complete if its number is equal before and after copying
+ * all of it: the numbers of one copy are compared with the records of the next and the numbers
+ * of a third.
  */
 static int copy_records(int fd, int most, struct meter_file *f, struct err *err)
 {
