@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes a ranking of logs: reads, orders, prints, draws. */
+/* Ranks logs: reads, orders, prints, draws. */
 #include "rank/rank.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ int rank_names_find(const struct rank_name *names, int n, const char *name)
     return at ? at->at : -1;
 }
 
-/* At most RANK_RUNS_MAX of them, none twice; what is read once is not there for the second. */
+/* At most RANK_RUNS_MAX logs, none twice: a stream can be read only once. */
 static int check_logs(const struct rank_options *o, struct err *err)
 {
     int rc = 0, std = o->finals && strcmp(o->finals, "-") == 0;
@@ -61,7 +61,7 @@ static int is_file(const char *path, const struct stat *of)
     return stat(path, &st) == 0 && st.st_dev == of->st_dev && st.st_ino == of->st_ino;
 }
 
-/* With --force a picture replaces a file: not what it is drawn from. */
+/* With --force a picture replaces a file, but not one of its inputs. */
 static int check_plot(const struct rank_options *o, struct err *err)
 {
     struct stat plot;
@@ -79,8 +79,8 @@ static int check_plot(const struct rank_options *o, struct err *err)
 }
 
 /*
- * Where runs are judged by the epochs of the first one, it is read first: of the others it is
- * then known what will be asked.  Of a part of their epochs, and of several budgets, it is not.
+ * If runs are compared at the epochs of the first one, that is read first, so that the queries
+ * to the others are known.  With a fraction of their epochs, or several budgets, they are not.
  */
 static int rank_read_runs(struct rank_result *r, struct err *err)
 {
@@ -130,7 +130,7 @@ int rank_report(const struct rank_options *o, FILE *out, int *stop, struct err *
 
     if (check_logs(o, err))
         return -1;
-    /* Before what takes long: a picture that cannot be. */
+    /* Open first: fail before the long work if the picture cannot be written. */
     int apart = o->plot && strcmp(o->plot, "-");
     if (apart && (check_plot(o, err) || io_create(&plot, o->plot, o->force, err)))
         return -1;

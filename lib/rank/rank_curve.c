@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Computes epochs, voids what a resumed run replaces, and scores training speed. */
+/* Computes epochs, discards steps that a resumed run replaces, and scores training speed. */
 #include "rank/rank_curve.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 
-struct rank_back { /* after a line: what was known of its epoch */
+struct rank_back { /* state of an epoch after a line */
     int64_t step, n;
     double sum;
 };
@@ -62,7 +62,7 @@ static int64_t epoch_of(const struct rank_curve *c, int64_t step)
     return (step - c->from) / c->per_epoch + 1;
 }
 
-/* An empty epoch with the number that a step has. */
+/* Opens an empty epoch, that of a step. */
 static void open_at(struct rank_curve *c, int64_t step)
 {
     c->open = epoch_of(c, step);
@@ -71,7 +71,7 @@ static void open_at(struct rank_curve *c, int64_t step)
     c->sum = 0;
 }
 
-/* The same of the next one, without a division: where an epoch is a step, each opens one. */
+/* Opens the next epoch, without a division: with an epoch per step each one comes here. */
 static void open_next(struct rank_curve *c)
 {
     c->open++;
@@ -80,7 +80,7 @@ static void open_next(struct rank_curve *c)
     c->sum = 0;
 }
 
-/* The numbers are kept from the first gap on. */
+/* Stores an epoch's number; numbers are kept from the first gap on. */
 __attribute__((noinline)) static int curve_put_index(struct rank_curve *c, struct err *err)
 {
     int first = c->index == NULL;
@@ -106,7 +106,7 @@ __attribute__((noinline)) static int more_space(struct rank_curve *c, struct err
     return rc;
 }
 
-/* k epochs of mean l, after those that m is of. */
+/* Extends the score m by k epochs of mean l. */
 static double extend(const struct rank_score *how, double m, double l, int64_t k, int first)
 {
     double keep = how->method == RANK_TSE_EMA ? how->gamma : 1, take = 1;
@@ -124,13 +124,13 @@ static double extend(const struct rank_score *how, double m, double l, int64_t k
     return m * left + take * l * (keep == 1 ? (double)k : (1 - left) / (1 - keep));
 }
 
-/* Epochs that do not count at budget T: all but the last E. */
+/* Returns the number of epochs that do not count at budget T: all but the last E. */
 static int64_t skipped(const struct rank_score *how, int64_t T)
 {
     return how->method == RANK_TSE_E && how->e < T ? T - how->e : 0;
 }
 
-/* The entries from..to - 1, as far as they speak for epochs up to T. */
+/* Extends p by the entries from..to - 1, for epochs up to T. */
 static struct rank_past extend_by(const struct rank_curve *c, const struct rank_score *how,
                                   int64_t T, size_t from, size_t to, struct rank_past p)
 {
@@ -147,15 +147,15 @@ static struct rank_past extend_by(const struct rank_curve *c, const struct rank_
     return p;
 }
 
-/* Epochs that steps may not go back into, beside those that were given up. */
+/* Epochs that steps must not go back into, in addition to the discarded ones. */
 static int64_t needed(const struct rank_curve *c)
 {
     return c->query.how.method == RANK_TSE_E ? c->query.how.e : 0;
 }
 
 /*
- * All but the last ones go where no step can bring them back from.  Of tse-e, these are E or
- * more behind the last one, and count only if the budget is behind them as well: then it is T.
+ * Discards all but the last epochs; steps cannot go back into them.  With tse-e, these are E or
+ * more before the last one, and count only if the budget is before them too: then it is T.
  */
 __attribute__((noinline)) static void give_up(struct rank_curve *c)
 {
@@ -188,7 +188,7 @@ static int close_open(struct rank_curve *c, struct err *err)
     return 0;
 }
 
-/* The epoch of `step` as it was before that step; it was begun. */
+/* Restores the open epoch of `step` to its state before that step. */
 static void reopen(struct rank_curve *c, int64_t step)
 {
     const struct rank_back *b = NULL;
@@ -201,7 +201,7 @@ static void reopen(struct rank_curve *c, int64_t step)
     while (c->lines > c->oldest && (b = &c->ring[(c->lines - 1) % CURVE_BACK])->step >= step)
         c->lines--;
     if (c->lines == c->oldest) {
-        /* None is left that says what was before; the epoch's first step needs none. */
+        /* No earlier line is left; an epoch's first step needs none. */
         c->blind += c->oldest > 0 && step > c->until - c->per_epoch + 1;
         c->lines = c->oldest = 0;
     } else if (epoch_of(c, b->step) == c->open) {
@@ -213,7 +213,7 @@ static void reopen(struct rank_curve *c, int64_t step)
 static void go_back(struct rank_curve *c, int64_t step)
 {
     c->back++;
-    if (step < c->first) { /* all is void */
+    if (step < c->first) { /* the whole run is void */
         curve_begin(c);
         return;
     }
@@ -227,7 +227,7 @@ static void go_back(struct rank_curve *c, int64_t step)
     c->last = step - 1;
 }
 
-/* A step that is not the next one. */
+/* Handles a step that is not the next one. */
 __attribute__((noinline)) static void jump(struct rank_curve *c, int64_t step)
 {
     if (step <= c->last)
@@ -275,7 +275,7 @@ int rank_curve_headless(const struct rank_curve *c)
     return c->first - c->from >= c->gap;
 }
 
-/* The first entry that speaks for epoch t or later. */
+/* Returns the first entry for epoch t or later. */
 static size_t curve_entry_of(const struct rank_curve *c, int64_t t)
 {
     size_t lo = 0, hi = c->count - 1;
@@ -290,7 +290,7 @@ static size_t curve_entry_of(const struct rank_curve *c, int64_t t)
     return lo;
 }
 
-/* Whether that is what was said would be asked. */
+/* Returns whether a query is the announced one. */
 static int is_asked(const struct rank_curve *c, const struct rank_score *how, int64_t T)
 {
     int64_t have = rank_curve_epochs(c),
@@ -305,7 +305,7 @@ double rank_curve_loss(const struct rank_curve *c, int64_t T)
     return T <= c->base ? c->past.loss : c->loss[curve_entry_of(c, T)];
 }
 
-/* The epochs up to T, after those that were given up. */
+/* Returns the score up to T, from the discarded epochs on. */
 static struct rank_past up_to(const struct rank_curve *c, const struct rank_score *how,
                               int64_t T)
 {
@@ -337,7 +337,7 @@ int rank_curve_end(struct rank_curve *c, struct err *err)
     c->n = 0;
     if (rc || !c->query.kept)
         return rc;
-    /* Nothing comes back any more: what is asked is known, and is all that there is to keep. */
+    /* Nothing goes back any more: the answers are final, and are all that must be kept. */
     if (have && !c->lost)
         c->past = up_to(c, &c->query.how, c->query.T && c->query.T < have ? c->query.T : have);
     c->base = have;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the final losses of runs, and how well their scores foretold the order. */
+/* Reads the final losses of runs, and computes how well their scores predicted the order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static char *finals_trim(char *from, char *to)
     return from;
 }
 
-/* "NAME<tab, comma or blank>VALUE": 1, cut in two; 0: nothing on the line; -1: one word. */
+/* Splits "NAME<tab, comma or blank>VALUE": returns 1; 0: an empty line; -1: one word. */
 static int finals_cut(char *line, char *end, char **name, char **value)
 {
     char *text = finals_trim(line, end), *at = text + strlen(text);
@@ -34,7 +34,7 @@ static int finals_cut(char *line, char *end, char **name, char **value)
     if (at == text)
         return -1;
     *value = at;
-    /* "NAME, VALUE": what is between the two may be several of these. */
+    /* In "NAME, VALUE" there may be several separators. */
     for (at--; at > text && strchr("\t, ", at[-1]); at--)
         ;
     *name = finals_trim(text, at);
@@ -70,7 +70,7 @@ int rank_finals_read(const struct rank_options *o, double *value, struct err *er
         if (got <= 0)
             continue;
         if (num_f64(number, -1e300, 1e300, &v, &why)) {
-            if (line > 1) /* the first may name the columns */
+            if (line > 1) /* the first line may name the columns */
                 rc = err_at(err, o->finals, line, name, "%s", why.text);
             continue;
         }
@@ -101,7 +101,7 @@ static int finals_by_value(const void *x, const void *y)
     return (a->v > b->v) - (a->v < b->v);
 }
 
-/* to[i]: the rank of v[i], from 1 on; those that are equal have the mean of theirs. */
+/* Computes to[i], the rank of v[i] from 1 on; equal values have the mean of their ranks. */
 static void mean_ranks(const double *v, int n, double *to)
 {
     struct item *item = mem_new((size_t)n, sizeof *item);
@@ -137,7 +137,7 @@ double rank_spearman(const double *x, const double *y, int n)
 
 double rank_kendall(const double *x, const double *y, int n)
 {
-    double both = 0, in_x = 0, in_y = 0; /* pairs; whole, below 2^53 */
+    double both = 0, in_x = 0, in_y = 0; /* numbers of pairs; integers below 2^53 */
 
     for (int i = 0; i < n; i++)
         for (int k = 0; k < i; k++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parses a step and its loss from lines, as trainers write them.  Independent of where lines
- * come from.
+ * Parses a step and its loss from a line in a trainer's format.  Independent of the source of
+ * lines.
  */
 #include "rank/rank_line.h"
 
@@ -23,8 +23,8 @@ static int line_is_word(char c)
 }
 
 /*
- * Most losses are a few digits with a point, of which one division makes the nearest double:
- * both numbers are exact.  strtod takes 100 ns, as long as all the rest of reading a line.
+ * Most losses have a few digits with a point; one division gives the nearest double, because
+ * both numbers are exact.  strtod takes 100 ns, as long as the rest of reading a line.
  */
 static inline const char *short_decimal(const char *p, double *out)
 {
@@ -42,7 +42,7 @@ static inline const char *short_decimal(const char *p, double *out)
     return line_is_word(*p) ? NULL : p;
 }
 
-/* strtod would also take leading blanks, hexadecimal and "nan(...)". */
+/* strtod would also accept leading blanks, hexadecimal and "nan(...)". */
 const char *rank_line_number(const char *p, double *out)
 {
     const char *at = p + (*p == '-' || *p == '+'), *quick = short_decimal(p, out);
@@ -74,7 +74,7 @@ static const char *line_skip_blanks(const char *p)
     return p;
 }
 
-/* p after a word, NULL where there is another; p NULL stays NULL. */
+/* Returns p after a word, NULL if there is another; p NULL stays NULL. */
 static inline const char *skip_word(const char *p, const char *word)
 {
     size_t n = strlen(word);
@@ -82,7 +82,7 @@ static inline const char *skip_word(const char *p, const char *word)
     return p && strncmp(p, word, n) == 0 ? p + n : NULL;
 }
 
-/* "N/M" or "N". */
+/* Parses "N/M" or "N". */
 static const char *parse_steps(const char *p, struct rank_point *out)
 {
     p = rank_line_step(p, &out->step);
@@ -91,17 +91,18 @@ static const char *parse_steps(const char *p, struct rank_point *out)
     return p;
 }
 
-/* The number of a loss; p is its place or NULL. */
+/* Parses the number of a loss; p is its position or NULL. */
 static enum rank_said parse_loss(const char *p, struct rank_point *out)
 {
     if (!p)
         return RANK_NOTHING;
     p = rank_line_number(p, &out->loss);
-    /* "1,5" is a decimal comma, or two numbers: undecidable here. */
+    /* "1,5" is a decimal comma, or two numbers: ambiguous. */
     return p && !(*p == ',' && is_digit(p[1])) ? RANK_LOSS : RANK_BROKEN;
 }
 
-/* "step N/M | train loss X", "step N/M | loss X", "step N: train loss X", p after "step ". */
+/* Parses "step N/M | train loss X", "step N/M | loss X", "step N: train loss X"; p is after
+   "step ". */
 static enum rank_said parse_console(const char *p, struct rank_point *out)
 {
     p = parse_steps(line_skip_blanks(p), out);
@@ -115,8 +116,8 @@ static enum rank_said parse_console(const char *p, struct rank_point *out)
 }
 
 /*
- * The beginning of a line as paro-train writes it, which ends where its object does.  Another
- * brace is left to the strict reader: a line that was written over this one begins with it.
+ * Parses the beginning of a line in paro-train's form, which must end with its object.  With
+ * another brace the strict parser decides: the start of a line that overwrote this one has it.
  */
 static int parse_json_head(const char *p, const char *end, struct rank_point *out)
 {
@@ -130,7 +131,7 @@ static int parse_json_head(const char *p, const char *end, struct rank_point *ou
     return end[-1] == '}' && !memchr(q, '{', (size_t)(end - q));
 }
 
-/* From 0 to RANK_STEP_MAX. */
+/* Accepts 0 to RANK_STEP_MAX. */
 static int json_step(const struct tree_node *n, int64_t *out)
 {
     int64_t v;
@@ -149,7 +150,7 @@ static int json_loss(const struct tree_node *n, double *out)
            (n->kind == TREE_NULL || (n->text && !n->quoted && rank_line_number(n->text, out)));
 }
 
-/* Any object of JSON; what is no number where one is wanted is another program's key. */
+/* Parses any JSON object; a value that is no number belongs to another program's key. */
 static enum rank_said line_parse_json(const char *p, int64_t bytes, struct rank_point *out)
 {
     struct tree t = {0};

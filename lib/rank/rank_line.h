@@ -15,51 +15,52 @@
  *                                         loss X"
  *     step:N/M train_loss:X ...           modded-nanogpt
  *
- * from the first byte of a line, or whatever an expression finds in it.  N is 0 or above; X is
- * a number, "nan" or "inf" in any case; in JSON null, NaN and Infinity.
+ * from the first byte of a line, or the matches of an expression.  N is 0 or above; X is a
+ * number, "nan" or "inf" in any case; in JSON null, NaN and Infinity.
  */
 enum rank_said {
-    RANK_NOTHING, /* a line of something else: an evaluation, a warning */
+    RANK_NOTHING, /* another kind of line: an evaluation, a warning */
     RANK_LOSS,
-    RANK_BROKEN /* begins as a line of a loss, and is none: cut short, or written over */
+    RANK_BROKEN /* begins like a line with a loss but is not: truncated, or overwritten */
 };
 
 struct rank_point {
-    int64_t step; /* -1: the line has none (an expression of one group) */
+    int64_t step; /* -1: none (an expression with one group) */
     double loss;
-    int64_t planned; /* steps of the whole run, M; 0: not said */
-    int64_t tokens;  /* of the step; 0: not said, or not looked for */
+    int64_t planned; /* steps of the whole run, M; 0: not given */
+    int64_t tokens;  /* of the step; 0: not given, or not parsed */
 };
 
-/* Steps up to 2^53 are whole in a double, and far from the ends of an int64_t. */
+/* Steps up to 2^53 are exact in a double, and far from the limits of int64_t. */
 #define RANK_STEP_MAX (INT64_C(1) << 53)
 
 /*
- * Reads the line p[bytes], followed by a line feed.  tokens: look for those of a line of JSON,
- * else they may stay 0.
+ * Parses the line p[bytes], followed by a line feed.  tokens: parse those of a JSON line;
+ * otherwise they may stay 0.
  */
 enum rank_said rank_line(const char *p, int64_t bytes, int tokens, struct rank_point *out);
 
-/* A number at p, up to what cannot belong to it; NULL where there is none. */
+/* Parses a number at p; returns its end, or NULL if there is none. */
 const char *rank_line_number(const char *p, double *out);
-/* A step at p, digits alone, 17 at most; NULL where there is none. */
+/* Parses a step at p, only digits, 17 at most; returns its end, or NULL. */
 const char *rank_line_step(const char *p, int64_t *out);
 
 /*
- * Bytes of p[bytes], the beginning of a text, that are the mark some programs put before UTF-8:
- * 0 or 3; -1 of UTF-16, ERR_INPUT.
+ * Returns the size of a UTF-8 byte order mark at the beginning of p[bytes]: 0 or 3; -1,
+ * ERR_INPUT, for UTF-16.
  */
 int rank_line_mark(const char *p, int64_t bytes, const char *name, struct err *err);
 
 /* An expression of PCRE2: rank_regex.c. */
 struct rank_regex;
 /*
- * The groups named step and loss, or else the first two; the only one is the loss, and then
- * steps are counted by the caller.  ERR_INPUT with where it is wrong.
+ * Compiles an expression.  Uses the groups named step and loss, or the first two; a single
+ * group is the loss, and the caller then counts steps.  ERR_INPUT with the position of the
+ * error.
  */
 int rank_regex_new(const char *text, struct rank_regex **out, struct err *err);
 void rank_regex_free(struct rank_regex *r);
-/* Each thread has its own. */
+/* Matches a line.  Each thread needs its own r. */
 int rank_regex_line(struct rank_regex *r, const char *p, int64_t bytes, struct rank_point *out,
                     enum rank_said *said, struct err *err);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decides which runs may be compared, at which budget, and orders them by their scores.
- * Training speed was shown to predict for runs that differ in their network alone (Ru et al.,
- * NeurIPS 2021): it says nothing of another batch, schedule or length, and such runs are
- * refused.
+ * Decides which runs may be compared, and at which budget, and sorts them by their scores.
+ * Training speed was shown to predict for runs that differ only in their network (Ru et al.,
+ * NeurIPS 2021).  Runs with another batch, schedule or length are rejected.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -16,11 +15,12 @@ static int order_stops(const struct rank_options *o)
     return o->stop_below > 0 || o->stop_share > 0;
 }
 
-/* By what logs say of themselves, 0 where they do not say it. */
+/* Checks values that logs state; 0: not stated. */
 static int order_check_alike(const struct rank_result *r, struct err *err)
 {
-    const struct rank_run *a = &r->run[0], *tokens = a, *planned = a; /* the first to say it */
-    int headless = 0; /* a log does not begin at its first step */
+    /* the first run that states them */
+    const struct rank_run *a = &r->run[0], *tokens = a, *planned = a;
+    int headless = 0; /* 1: a log lacks its first step */
 
     for (int i = 0; i < r->o->logs; i++)
         headless |= rank_curve_headless(&r->run[i].curve);
@@ -63,7 +63,7 @@ static int too_short(const struct rank_run *run, int64_t want, struct err *err)
                    run->name, have, have == 1 ? "" : "s", want);
 }
 
-/* floor(fraction * of), from 1 to `of`; the billionth keeps 0.29 of 100 at 29. */
+/* floor(fraction * of), from 1 to `of`; adding 1e-9 keeps 0.29 of 100 at 29. */
 static int64_t order_share_of(double fraction, int64_t of)
 {
     int64_t t = (int64_t)floor(fraction * (double)of * (1 + 1e-9));
@@ -71,7 +71,7 @@ static int64_t order_share_of(double fraction, int64_t of)
     return t < 1 ? 1 : t > of ? of : t;
 }
 
-/* The epochs at which all runs are compared. */
+/* Returns the epochs at which all runs are compared. */
 static int64_t common_budget(const struct rank_result *r)
 {
     int64_t own = rank_curve_epochs(&r->run[0].curve), least = own, most = own;
@@ -83,14 +83,14 @@ static int64_t common_budget(const struct rank_result *r)
     }
     if (r->o->epochs)
         return r->o->epochs;
-    /* Whether to stop run 0 is asked of the epochs that it has. */
+    /* The decision on stopping run 0 uses the epochs that it has. */
     if (order_stops(r->o))
         return r->o->fraction > 0 ? order_share_of(r->o->fraction, own) : own;
     return r->o->fraction > 0 ? order_share_of(r->o->fraction, least) : most;
 }
 
-/* Each run's own budget; 0: too short, and left out, where the question is whether to stop run
- * 0. */
+/* Sets each run's own budget; 0: too short, and excluded, if the decision is on stopping run
+   0. */
 static int set_budgets(struct rank_result *r, struct err *err)
 {
     int64_t want = common_budget(r);
@@ -115,7 +115,7 @@ static int set_budgets(struct rank_result *r, struct err *err)
     return 0;
 }
 
-/* Scores in order; then those that are no numbers, then those out of the race. */
+/* Sorts by score; then those that are not numbers, then the excluded ones. */
 static int by_score(const void *x, const void *y)
 {
     const struct rank_place *a = x, *b = y;
@@ -126,10 +126,10 @@ static int by_score(const void *x, const void *y)
         return isfinite(a->score) ? -1 : 1;
     if (a->epochs && isfinite(a->score) && a->score != b->score)
         return a->score < b->score ? -1 : 1;
-    return a->run < b->run ? -1 : a->run > b->run; /* as given */
+    return a->run < b->run ? -1 : a->run > b->run; /* in the given order */
 }
 
-/* Whether b, the next after a, cannot be told from it. */
+/* Returns whether b, the next after a, is indistinguishable from it. */
 static int alike(const struct rank_place *a, const struct rank_place *b, double noise)
 {
     if (!isfinite(a->score) || !isfinite(b->score))
@@ -152,8 +152,8 @@ int rank_order(struct rank_result *r, struct err *err)
         r->ranked++;
     }
     qsort(r->place, (size_t)r->o->logs, sizeof *r->place, by_score);
-    /* Runs share a rank with their neighbours, and so on: of no two that are closer than twice
-     * the noise is one said to be better. */
+    /* Neighbours within twice the noise share a range of ranks, transitively: neither is called
+       better. */
     for (int i = 0, to; i < r->ranked; i = to) {
         for (to = i + 1;
              to < r->ranked && alike(&r->place[to - 1], &r->place[to], r->o->noise);)
@@ -165,7 +165,7 @@ int rank_order(struct rank_result *r, struct err *err)
     }
     if (!order_stops(r->o))
         return 0;
-    /* Run 0 is to stop when its best possible rank is beyond the number of runs to keep. */
+    /* Run 0 stops if its best possible rank is beyond the number of runs to keep. */
     const struct rank_place *p = r->place;
     while (p->run != &r->run[0])
         p++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Draws ranked runs: a curve each, the names in the order of their ranks, with their scores.
- * If there are more runs than colours, the best have one, and the first log where it is judged;
- * the others are pale, without a name.
+ * Draws ranked runs: one curve each, with names and scores in the order of their ranks.  If
+ * there are more runs than colours, the best are coloured, and the first log if it is judged;
+ * the others are pale and unnamed.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -10,11 +10,11 @@
 #include "draw/draw_figure.h"
 #include "rank/rank.h"
 
-enum { POINTS = 600 }; /* of a curve: one for less than two pixels */
+enum { POINTS = 600 }; /* per curve: one for less than two pixels */
 
 /*
- * A point is the mean of as many epochs as fall on it, none where one of them is no number.
- * epochs: the longest budget.
+ * Adds a curve.  A point is the mean of its epochs, and is omitted if one of them is not
+ * finite. epochs: the longest budget.
  */
 static void add_curve(struct svg_figure *f, const struct rank_place *place, int64_t epochs)
 {
@@ -24,7 +24,7 @@ static void add_curve(struct svg_figure *f, const struct rank_place *place, int6
 
     for (size_t i = 0; i < c->count && rank_curve_index(c, i) <= place->epochs; i++) {
         int64_t index = rank_curve_index(c, i);
-        /* Where its epochs end: whole products, epochs are below 2^53 and points 600. */
+        /* The point of an epoch: exact products, since epochs are below 2^53 and points 600. */
         int64_t at = (int64_t)((double)(index - 1) / (double)epochs * (double)points);
         if (at != last && seen)
             svg_figure_point(f, x, mean, NULL);
@@ -42,7 +42,7 @@ static int is_judged(const struct rank_result *r, int i)
     return r->share && r->place[i].run == &r->run[0];
 }
 
-/* The best last, so that it lies on top.  Returns how many are pale. */
+/* Adds the best last, so that it is on top.  Returns the number of pale ones. */
 static int plot_add_lines(struct svg_figure *f, const struct rank_result *r)
 {
     int colours = r->ranked > SVG_COLOURS ? SVG_COLOURS - 1 : SVG_COLOURS, judged = 0;
@@ -53,7 +53,7 @@ static int plot_add_lines(struct svg_figure *f, const struct rank_result *r)
         epochs = r->place[i].epochs > epochs ? r->place[i].epochs : epochs;
         judged |= i >= colours && is_judged(r, i);
     }
-    colour = r->ranked < colours ? r->ranked : colours; /* of the named ones */
+    colour = r->ranked < colours ? r->ranked : colours; /* number of named runs */
     for (int i = r->ranked - 1; i >= 0; i--) {
         const struct rank_place *p = &r->place[i];
         int named = i < colours - judged || is_judged(r, i);

@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "rank/rank.h"
 
-/* Six digits after the point, where that is neither all zeros nor a hundred digits. */
+/* Prints six decimals, unless those are all zeros or the number has a hundred digits. */
 static void print_put_number(FILE *out, int width, double v)
 {
     if (!isfinite(v))
@@ -20,7 +20,7 @@ static void print_put_number(FILE *out, int width, double v)
         fprintf(out, "%*.6e", width, v);
 }
 
-/* Adds words after "; ". */
+/* Appends words after "; ". */
 __attribute__((format(printf, 3, 4))) static void print_add(char *text, int space,
                                                             const char *fmt, ...)
 {
@@ -36,7 +36,7 @@ __attribute__((format(printf, 3, 4))) static void print_add(char *text, int spac
     va_end(args);
 }
 
-/* Remarks on a run, such as "within noise; rewound 1 time", or "". */
+/* Writes remarks on a run, such as "within noise; rewound 1 time", or "". */
 static void note_run(const struct rank_result *r, const struct rank_place *p, char *text,
                      int space)
 {

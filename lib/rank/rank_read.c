@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads a log as lines, in blocks that stay in the cache.  Leaves their meaning to others. */
+/* Reads a log as lines, in blocks that stay in the cache.  Leaves parsing them to
+   rank_line.c. */
 #include "rank/rank_read.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include "base/run_folder.h"
 #include "rank/rank_line.h"
 
-/* A block stays in a second-level cache between the system's writing it and our reading. */
+/* A block stays in a second-level cache between the kernel's write and our read. */
 enum { BLOCK = 256 << 10, THREADS_MAX = 64 };
 
 struct reader {
@@ -22,7 +23,7 @@ struct reader {
     struct rank_regex *regex; /* NULL: known formats */
     struct err *err;
     int64_t bytes; /* of the log */
-    int begun;     /* the mark before the text, if any, is passed over */
+    int begun;     /* 1: the byte order mark, if any, has been skipped */
 };
 
 static int take_line(struct reader *r, const char *p, int64_t bytes)
@@ -50,7 +51,7 @@ static int take_line(struct reader *r, const char *p, int64_t bytes)
                : 0;
 }
 
-/* The lines p..end, each followed by a line feed. */
+/* Parses the lines p..end, each followed by a line feed. */
 static int take_lines(struct reader *r, const char *p, const char *end)
 {
     int rc = 0;
@@ -62,10 +63,10 @@ static int take_lines(struct reader *r, const char *p, const char *end)
     return rc;
 }
 
-/* Up to the last line feed of text[used]; what follows it moves to the front. */
+/* Parses up to the last line feed of text[used], and moves the rest to the front. */
 static int take_block(struct reader *r, char *text, int64_t *used)
 {
-    if (!r->begun && *used >= 3) { /* the mark before a text is none of its first line */
+    if (!r->begun && *used >= 3) { /* skip the byte order mark */
         int mark = rank_line_mark(text, *used, r->run->name, r->err);
         if (mark < 0)
             return -1;
@@ -109,8 +110,8 @@ static int read_fd(struct reader *r, int fd)
         rc = take_block(r, text, &used);
     }
     /*
-     * An unterminated last line may be incomplete, and a number of it may lack digits: it is
-     * accepted only if it is a closed JSON object.
+     * An unterminated last line may be incomplete, and its numbers truncated: accept it only if
+     * it is a closed JSON object.
      */
     int64_t broken = r->run->broken;
     text[used] = '\n';
@@ -121,7 +122,7 @@ static int read_fd(struct reader *r, int fd)
     return rc;
 }
 
-/* A file is read again, and all of it kept, where a step goes back far. */
+/* Reads a file again, keeping everything, if a step went back too far. */
 int rank_read_fd(struct rank_run *run, int fd, const struct rank_reading *how, struct err *err)
 {
     struct rank_reading all = *how;

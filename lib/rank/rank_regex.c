@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds a step and its loss in a line by an expression of the user's. */
+/* Finds a step and its loss in a line by a user's expression. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <inttypes.h>
 #include <pcre2.h>
@@ -11,10 +11,10 @@
 struct rank_regex {
     pcre2_code *code;
     pcre2_match_data *match;
-    uint32_t step, loss; /* groups; step 0: none */
+    uint32_t step, loss; /* group numbers; step 0: none */
 };
 
-/* Which groups; both by name, or both by number. */
+/* Finds the groups; both by name, or both by number. */
 static int find_groups(struct rank_regex *r, const char *text, struct err *err)
 {
     uint32_t groups = 0;
@@ -58,7 +58,7 @@ int rank_regex_new(const char *text, struct rank_regex **out, struct err *err)
         rank_regex_free(r);
         return rc;
     }
-    /* Where code cannot be made (a kernel that forbids it), matching is slower and the same. */
+    /* Without JIT (a kernel may forbid it) matching is slower, with equal results. */
     pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);
     r->match = mem_have(pcre2_match_data_create_from_pattern(r->code, NULL), "a match");
     *out = r;
@@ -74,7 +74,7 @@ void rank_regex_free(struct rank_regex *r)
     mem_free(r);
 }
 
-/* The text of a group, a 0 after it; -1: it took no part, or is too long for a number. */
+/* Copies the text of a group, with a 0; -1: it did not match, or is too long for a number. */
 static int group_text(const struct rank_regex *r, const char *p, uint32_t group, char text[64])
 {
     const PCRE2_SIZE *range = pcre2_get_ovector_pointer(r->match) + 2 * (size_t)group;
