@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a benchmark: sets up groups, ports, buffers and the list of cases.  Leaves one case,
- * that is one operation at one size, to bench_case.c.
+ * Runs a benchmark: sets up groups, ports, buffers and the list of cases.  Leaves one case, one
+ * operation at one size, to bench_case.c.
  */
 #include "bench/bench.h"
 
@@ -15,8 +15,8 @@
 #include "probe/probe.h"
 
 /*
- * Which groups: those asked for, else the hosts, else (all ranks on one host) those of the
- * topology.  Whichever it is, a topology must have as many members in each.
+ * Chooses the groups: those requested; otherwise the hosts; otherwise (all ranks on one host)
+ * those of the topology.  In each case a topology must have as many members in each group.
  */
 static int bench_choose_groups(const struct bench *b, struct groups *out, struct err *err)
 {
@@ -44,7 +44,7 @@ static int bench_choose_groups(const struct bench *b, struct groups *out, struct
                    theirs, ours);
 }
 
-/* Broadcasts rank 0's result: a user's error is no rank's, and has no rank's name. */
+/* Broadcasts rank 0's result, so that a user's error is reported without a rank's name. */
 static int bench_tell(struct world *w, int rc, struct err *err)
 {
     if (world_bcast(w, &rc, sizeof rc, 0, err))
@@ -54,7 +54,7 @@ static int bench_tell(struct world *w, int rc, struct err *err)
     return rc;
 }
 
-/* Rank 0 reads and decides; the others are told.  A file need not be there on every host. */
+/* Rank 0 reads and decides, and broadcasts: a file need not exist on every host. */
 static int bench_open_fabric(struct bench *b, struct err *err)
 {
     struct world *w = b->world;
@@ -77,7 +77,7 @@ static int bench_open_fabric(struct bench *b, struct err *err)
     return rc;
 }
 
-/* Levels above the groups, from rank 0's topology to all. */
+/* Broadcasts the levels above the groups from rank 0's topology. */
 static int open_levels(struct bench *b, struct err *err)
 {
     b->levels = b->topo.levels;
@@ -85,7 +85,7 @@ static int open_levels(struct bench *b, struct err *err)
                               err);
 }
 
-/* Measures the fabric between hosts that `option` needs where -i is absent. */
+/* Measures the fabric between hosts, which `option` needs if -i is absent. */
 static int measure_fabric(const struct bench *b, const char *option, const char *expected,
                           struct topo *out, struct err *err)
 {
@@ -95,7 +95,7 @@ static int measure_fabric(const struct bench *b, const char *option, const char 
     return probe_topo(b->world, NULL, NULL, out, err);
 }
 
-/* The fabric that auto is to choose for: -i, else as it is measured between the hosts. */
+/* Opens the fabric for auto: that of -i, otherwise the one measured between the hosts. */
 static int open_auto(struct bench *b, struct err *err)
 {
     const struct bench_options *o = b->o;
@@ -122,7 +122,8 @@ static int open_auto(struct bench *b, struct err *err)
     return rc;
 }
 
-/* Room for the largest case: the whole vector twice, and one block more for MPI's gather. */
+/* Allocates for the largest case: the whole vector twice, and one block more for MPI's
+   gather. */
 static int open_buffers(struct bench *b, struct err *err)
 {
     int64_t most = b->o->max_bytes, block = most / b->world->ranks + 64;
@@ -204,10 +205,10 @@ static int bench_run_cases(struct bench *b, case_fn one, struct err *err)
     return run_cases(b, one, err);
 }
 
-/* rc of what was done. */
+/* Releases everything; returns rc. */
 static int close_all(struct bench *b, int rc, struct err *err)
 {
-    /* A peer that does not answer would never come to the end of what is in flight. */
+    /* A peer that does not answer would block draining the transfers in flight. */
     if (rc == 0 || err->code != ERR_PEER) {
         rc = bench_tell(b->world, rc, err);
         bench_device_close(b);
@@ -262,7 +263,7 @@ int bench_tune(struct world *world, const struct bench_options *o, int moves,
     struct bench b = {.world = world, .o = &tune.o, .tune = &tune, .sink = {.file = out}};
     int rc = 0;
 
-    /* Measured contests on a fabric that the simulator knows. */
+    /* Run measured contests on a fabric known to the simulator. */
     if (bench_device_open(&b, err) || bench_open_fabric(&b, err) ||
         (!o->topo && measure_fabric(&b, "--table", "-i TOPO", &b.topo, err)) ||
         open_levels(&b, err) || open_buffers(&b, err) || run_cases(&b, bench_tune_case, err))

@@ -12,55 +12,56 @@
 #include "world/world.h"
 
 /*
- * Times collectives beside each other and beside the cut bound of paro-method(7), CUT BOUND.
- * Several algorithms take turns within each iteration, so that a neighbour's load falls on all
- * alike.  Data is checked on every size, before and after the timed runs.
+ * Times collectives in comparison with each other and with the cut bound of paro-method(7), CUT
+ * BOUND.  Several algorithms alternate within each iteration, so that a neighbour's load
+ * affects all alike.  Data is checked for every size, before and after the timed runs.
  *
  * An algorithm is one of enum schedule_algo, SCHEDULE_AUTO included, or the MPI library's own,
  * or on a GPU NCCL's own.
  */
-enum { BENCH_MPI = -1, BENCH_NCCL = -2 }; /* ours: 0 and above */
+enum { BENCH_MPI = -1, BENCH_NCCL = -2 }; /* paro's own: 0 and above */
 enum { BENCH_OPS_MAX = 4, BENCH_ALGOS_MAX = SCHEDULE_AUTO + 3, BENCH_SETTING_SPACE = 32 };
 enum { BENCH_FACT_SPACE = 64 };
-enum bench_format { BENCH_TEXT, BENCH_JSON, BENCH_CSV, BENCH_SVG }; /* SVG: of all rows */
+enum bench_format { BENCH_TEXT, BENCH_JSON, BENCH_CSV, BENCH_SVG }; /* SVG: all rows in one */
 
 struct bench_options {
     int ops;
     int op[BENCH_OPS_MAX]; /* SCHEDULE_ALL_GATHER, ... */
     int algos;
     int algo[BENCH_ALGOS_MAX];
-    int64_t min_bytes, max_bytes; /* of the whole vector M */
+    int64_t min_bytes, max_bytes; /* sizes of the whole vector M */
     int factor, iters, warmup;
     enum dtype type;
     enum dtype_op redop;
-    int root;                           /* of a broadcast */
-    int64_t chunk_bytes, window_bytes;  /* 0: the library's own choice */
-    const char *topo;                   /* the fabric of -i, or NULL: ports are measured */
-    const char *device;                 /* of the buffers, as device_open; NULL: cpu */
-    const char *transport;              /* of a GPU's; NULL: auto */
-    const char *tuning;                 /* a table for auto to read, or NULL: simulated */
-    const char *shape;                  /* groups, or NULL: by host */
-    const char *setting, *nccl_setting; /* how MPI, and NCCL, were set, or NULL: not told */
+    int root;                           /* root rank of a broadcast */
+    int64_t chunk_bytes, window_bytes;  /* 0: the library's choice */
+    const char *topo;                   /* fabric given by -i; NULL: ports are measured */
+    const char *device;                 /* holds the buffers; operand of device_open; NULL:
+                                           cpu */
+    const char *transport;              /* for a GPU; NULL: auto */
+    const char *tuning;                 /* table that auto reads; NULL: auto simulates */
+    const char *shape;                  /* groups; NULL: by host */
+    const char *setting, *nccl_setting; /* configuration of MPI and NCCL, or NULL: not stated */
     enum bench_format format;
-    int percentiles;  /* columns for them in text */
-    const char *plot; /* an SVG file to write, "-" with BENCH_SVG, or NULL */
+    int percentiles;  /* 1: print them as columns in text */
+    const char *plot; /* SVG file to write, "-" with BENCH_SVG; or NULL */
     int force;        /* plot may replace a file */
-    double floor;     /* least limit_fraction that is good enough; below 0: not asked */
+    double floor;     /* least acceptable limit_fraction; below 0: not requested */
 };
 
-/* Defaults: all ops, ho-ring, ring and mpi, 32 MiB, 20 iterations after 5, sums of f32. */
+/* Sets defaults: all ops, ho-ring, ring and mpi, 32 MiB, 20 iterations after 5, sums of f32. */
 void bench_options_init(struct bench_options *o);
-/* Lists such as "all-gather,all-reduce" and "ring,mpi": no word twice. */
+/* Parse lists such as "all-gather,all-reduce" and "ring,mpi"; a repeated word is an error. */
 int bench_parse_ops(const char *text, struct bench_options *o, struct err *err);
 int bench_parse_algos(const char *text, struct bench_options *o, struct err *err);
-/* "f32" "bf16" "f16" "f64" "i32" "u8", or in the words of nccl-tests: "float", "half", ... */
+/* Parses "f32" "bf16" "f16" "f64" "i32" "u8", or names of nccl-tests: "float", "half", ... */
 int bench_parse_type(const char *text, enum dtype *type, struct err *err);
-/* A word of 1 to BENCH_SETTING_SPACE - 1 letters, digits, '-', '_', '.', '+', '/'. */
+/* Parses a word of 1 to BENCH_SETTING_SPACE - 1 letters, digits, '-', '_', '.', '+', '/'. */
 int bench_parse_setting(const char *text, const char **out, struct err *err);
 int bench_algo_parse(const char *text, int *algo, struct err *err);
 const char *bench_algo_name(int algo);
 
-enum bench_mark { /* of the iterations' times, that of the slowest rank in each */
+enum bench_mark { /* statistics over iterations, each of whose times is its slowest rank's */
                   BENCH_MIN,
                   BENCH_P10,
                   BENCH_P25,
@@ -72,66 +73,68 @@ enum bench_mark { /* of the iterations' times, that of the slowest rank in each 
                   BENCH_MARKS
 };
 
-struct bench_row { /* one line of output; NAN: not known */
+struct bench_row { /* one line of output; NAN: unknown */
     unsigned op;
     int algo;
-    enum schedule_algo chosen; /* the choice of auto; SCHEDULE_AUTO where there was none */
+    enum schedule_algo chosen; /* choice of auto; SCHEDULE_AUTO: none */
     int64_t chosen_chunk_bytes;
-    char setting[BENCH_SETTING_SPACE]; /* of mpi and nccl: "" or how it was set */
-    /* "Open MPI v4.1.4" (of mpi); the first rank's; "2026-01-31T12:00:00Z"; "": not known */
+    char setting[BENCH_SETTING_SPACE]; /* configuration of mpi or nccl, or "" */
+    /* "Open MPI v4.1.4" (of mpi); the first rank's host; "2026-01-31T12:00:00Z"; "": unknown */
     char library[BENCH_FACT_SPACE], host[BENCH_FACT_SPACE], when[BENCH_FACT_SPACE];
     char shape[256]; /* "4x2" */
     int ranks, root; /* root -1: not a broadcast */
     enum dtype type;
-    enum dtype_op redop; /* DTYPE_OPS: nothing is reduced */
-    int simulated;       /* times are those predicted, nothing ran */
-    int launches;        /* of how many this is the best */
+    enum dtype_op redop; /* DTYPE_OPS: no reduction */
+    int simulated;       /* 1: predicted times, nothing ran */
+    int launches;        /* number of launches of which this is the best */
     int64_t elems, bytes;
-    int64_t wrong;                          /* elements; -1: not checked */
-    double time_s[BENCH_MARKS];             /* of one launch */
-    double ratio_p25, ratio_mid, ratio_p75; /* time over mpi's, iteration by iteration */
-    int64_t slow_bytes;                     /* -1: not known (mpi) */
-    double limit_s;                         /* cut bound; NAN with one group */
-    double predicted_s;                     /* NAN without a topology, or for mpi */
+    int64_t wrong;                          /* wrong elements; -1: not checked */
+    double time_s[BENCH_MARKS];             /* in one launch */
+    double ratio_p25, ratio_mid, ratio_p75; /* time relative to mpi's, paired by iteration */
+    int64_t slow_bytes;                     /* -1: unknown (mpi) */
+    double limit_s;                         /* cut bound; NAN: one group */
+    double predicted_s;                     /* NAN: no topology, or mpi */
     double load;                            /* load average over the last minute */
 };
-double bench_algbw_Bps(const struct bench_row *r); /* M over the median; 0 for nothing */
-/* algbw times (n-1)/n; all-reduce: twice that; broadcast: algbw itself, as in nccl-tests. */
+double bench_algbw_Bps(const struct bench_row *r); /* M over the median time; 0 if there is
+                                                      none */
+/* algbw times (n-1)/n; all-reduce: twice that; broadcast: algbw; as in nccl-tests. */
 double bench_busbw_Bps(const struct bench_row *r);
 double bench_limit_fraction(const struct bench_row *r);
-/* "ho-ring", "auto:bruck", "mpi:han" into text (of `room` bytes), which is returned. */
+/* Writes "ho-ring", "auto:bruck", "mpi:han" to text [space] and returns it. */
 const char *bench_label(const struct bench_row *r, char *text, int space);
 
-/* The result, for rank 0 (the others have no rows); released by the caller. */
+/* The result on rank 0 (other ranks have no rows); released by the caller. */
 struct bench_result {
     struct bench_row *row; /* [rows], owned */
     int rows;
-    int64_t wrong;                 /* elements, on any rank; the same on every rank */
-    char below[640];               /* "" or the worst row under the floor, in words */
+    int64_t wrong;                 /* wrong elements on all ranks; equal on every rank */
+    char below[640];               /* "", or a description of the worst row below the floor */
     char doubt[TOPO_SOURCE_BYTES]; /* the fabric's, on rank 0 */
 };
 void bench_result_release(struct bench_result *r);
 
 /*
- * Collective over the world.  Rank 0 prints, row by row; a row is written whole or not at all.
- * Ends early, with 0, when `out` cannot be written to (the caller finds ferror).  Errors are
- * the same on every rank, but for ERR_PEER.
+ * Collective over the world.  Rank 0 prints each row as it is ready; a row is written
+ * completely or not at all.  Ends early, returning 0, if `out` cannot be written to (the caller
+ * checks ferror).  Errors are equal on every rank, except for ERR_PEER.
  */
 int bench_run(struct world *world, const struct bench_options *o, FILE *out,
               struct bench_result *result, struct err *err);
 /*
- * Collective over the world: how much of the work inside groups hides behind that across them.
- * Times the conversions that are each alone (paro-method(7), TRAFFIC: I to N, G to I, ...) by
- * ho-ring, and the whole by each algorithm; their data is checked like any other's.
+ * Collective over the world: measures how much of the work inside groups overlaps with the work
+ * across them.  Times by ho-ring the conversions that do only one of the two (paro-method(7),
+ * TRAFFIC: I to N, G to I, ...), and the whole operation by each algorithm; their data is
+ * checked like any other.
  */
 int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,
                   struct bench_result *result, struct err *err);
 /*
- * Collective over the world: a table of what is fastest when measured (pick_table.h), printed
- * by rank 0 as YAML or JSON once all is measured; a line of talk on rank 0 for each size.  For
- * o's operations, sizes, type, reduction and root; moves: with simulated rules for what else a
- * trainer moves.  doubt: the fabric's, on rank 0.  iters 0: bench_parts.h says how many.  Wrong
- * data is ERR_MISMATCH.
+ * Collective over the world: makes a table of the fastest choices by measurement
+ * (pick_table.h), which rank 0 prints as YAML or JSON at the end; on rank 0 a line of talk for
+ * each size.  Covers o's operations, sizes, type, reduction and root; with `moves` it adds
+ * simulated rules for a trainer's other operations.  doubt: the fabric's, on rank 0. iters 0:
+ * chosen as in bench_parts.h.  ERR_MISMATCH: wrong data.
  */
 struct bench_talk {
     void (*say)(void *with, const char *line);
@@ -140,23 +143,25 @@ struct bench_talk {
 int bench_tune(struct world *world, const struct bench_options *o, int moves,
                const struct bench_talk *talk, char doubt[TOPO_SOURCE_BYTES], FILE *out,
                struct err *err);
-/* No world: the same rows with the times that sim/ predicts on o->topo.  mpi is refused. */
+/* Without a world: makes rows with the times that sim/ predicts on o->topo.  mpi is
+   rejected. */
 int bench_simulate(const struct bench_options *o, FILE *out, struct bench_result *result,
                    struct err *err);
 /*
- * No world: rows of JSON Lines that bench_run wrote, files or "-".  Among several rows of one
- * operation, algorithm, setting, size, type, root and shape the one with the least median
- * stays, with all's wrong elements and launches.  ERR_INPUT names file and line.
+ * Without a world: reads rows of JSON Lines that bench_run wrote, from files or "-".  Of
+ * several rows with equal operation, algorithm, setting, size, type, root and shape it keeps
+ * the one with the least median, with the wrong elements and launches of all.  ERR_INPUT names
+ * file and line.
  */
 int bench_read(const struct bench_options *o, const char *const *file, int files, FILE *out,
                struct bench_result *result, struct err *err);
 
 /*
- * Draws rows, in any order, as one SVG: for each operation, in the order they first come, its
- * time over the size and its busbw over the size, a line per algorithm (and per setting of the
- * MPI library), the cut bound dashed where rows have one; each shape and type apart.  Shape,
- * ranks, type and load average come from the rows; `title` stands above them.  Rows without a
- * time above 0 are left out.  Errors stay with the FILE (ferror).
+ * Draws rows, in any order, as one SVG: for each operation, in order of first appearance, its
+ * time and its busbw over the size, a line per algorithm (and per setting of the MPI library),
+ * the cut bound dashed if rows have one; each shape and type in charts of its own.  Shape,
+ * ranks, type and load average come from the rows; `title` is the heading.  Rows without a time
+ * above 0 are omitted.  Errors stay with the FILE (ferror).
  */
 void bench_plot(const struct bench_row *rows, int n, const char *title, FILE *out);
 

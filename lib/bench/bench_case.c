@@ -9,7 +9,8 @@
 #include "base/stats.h"
 #include "bench/bench_parts.h"
 
-/* Quartiles of ours over mpi's, iteration by iteration: both times are of one minute's load. */
+/* Computes quartiles of the ratio of our times to mpi's, paired by iteration, so that both had
+   the same load. */
 static void make_ratio(const struct bench *b, const double *ours, const double *mpi,
                        struct bench_row *row)
 {
@@ -24,7 +25,7 @@ static void make_ratio(const struct bench *b, const double *ours, const double *
     mem_free(ratio);
 }
 
-/* NAN where the simulator cannot tell: a row is none the worse for it. */
+/* NAN if the simulation fails: the row remains valid. */
 static double predicted_s(const struct bench *b, const struct bench_move *m, int64_t bytes)
 {
     int64_t chunk = m->ours.spec.chunk_bytes;
@@ -68,7 +69,7 @@ struct bench_row bench_row_of(const struct bench_options *o, const struct topo *
     return row;
 }
 
-/* On rank 0: all but the times. */
+/* Makes a row on rank 0, without times. */
 static void case_make_row(const struct bench *b, const struct bench_contest *c,
                           struct bench_row *row)
 {
@@ -96,7 +97,7 @@ static void case_make_row(const struct bench *b, const struct bench_contest *c,
     if (b->topo.levels && ours)
         row->predicted_s = predicted_s(b, m, row->bytes);
     getloadavg(&row->load, 1);
-    /* Where and when: what reads rows later cannot know it otherwise. */
+    /* Record place and time, which later readers could not know otherwise. */
     snprintf(host, sizeof host, "%s", b->world->host[0]);
     if (bench_check_fact(host, &ignored) == 0)
         memcpy(row->host, host, sizeof host);
@@ -116,7 +117,7 @@ static void case_report(struct bench *b, struct bench_contest *c)
         if (b->o->algo[a] == BENCH_MPI)
             mpi = a;
     }
-    for (int a = 0; a < n; a++) /* before the times are sorted */
+    for (int a = 0; a < n; a++) /* before bench_marks sorts the times */
         if (mpi >= 0 && a != mpi)
             make_ratio(b, c[a].seconds, c[mpi].seconds, &row[a]);
     for (int a = 0; a < n; a++) {

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes and checks data whose collective is known beforehand, bit for bit.
+ * Makes and checks data whose collective is known in advance, bit for bit.
  *
- * Sums must be exact in any order: values are whole numbers whose sum over all givers stays
- * within the integers that the type has without gaps (2^8 in bf16, 2^8 - 2 in u8, where all
- * bits set are the poison of memory that nothing was written to).  With more givers than that
- * one in so many gives a 1 and the others give 0.
+ * Sums must be exact in any order: values are integers whose sum over all contributors is
+ * within the type's gapless range of integers (2^8 in bf16, 2^8 - 2 in u8, where all bits set
+ * mark memory that nothing was written to).  With more contributors than that one in so many
+ * contributes 1 and the others 0.
  *
- * An average is such a sum and then dtype_scale, once: whatever the order of the additions,
- * only that one rounding is left, and it is the type's own.
+ * An average is such a sum and then one dtype_scale: whatever the order of the additions, only
+ * that one rounding occurs, and it is the type's own.
  *
- * A maximum is exact whatever is given.  Values are steps of 97 around a circle of 251: 97/251
- * is near the golden section, so that the extreme falls on all givers about alike.  They are
- * all on the far side of 0 (but for u8, which has none): room that was never filled loses
- * nowhere unseen.
+ * A maximum is always exact.  Values are steps of 97 around a circle of 251: 97/251 is close to
+ * the golden section, so that the extreme is distributed evenly over the contributors.  All are
+ * on the far side of 0 (except for u8, which has none), so that unwritten memory cannot go
+ * unnoticed.
  */
 #include <string.h>
 
 #include "bench/bench_parts.h"
 
-/* Values of a gather: a prime under 2^8, so that no power of two is a period. */
+/* Values of a gather: a prime below 2^8, so that no power of two is a period. */
 enum { GATHER_VALUES = 251, STEP = 97, SUM_VALUES_MOST = 16 };
-/* Below 0 and off -1, all of whose bits are set. */
+/* Below 0 and not -1, which has all bits set. */
 enum { MAX_FROM = -253, MIN_FROM = 1 };
 
 static double exact_limit(enum dtype type)
@@ -56,7 +56,8 @@ static uint64_t code_of(enum dtype type, int value)
     return bits;
 }
 
-/* 0 .. values - 1; where even ones are too many, a 1 from one giver in `apart`. */
+/* Values 0 .. values - 1; if even 0 and 1 are too many, a 1 from one of `apart`
+   contributors. */
 static void init_sum(struct bench_data *d, enum dtype_op redop, int giver, int givers)
 {
     double most = exact_limit(d->type) / givers;

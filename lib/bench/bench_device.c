@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places the buffers of a benchmark, and copies their contents to and from a device. */
+/* Allocates the buffers of a benchmark, and copies their contents to and from a device. */
 
 #include "bench/bench_parts.h"
 
-/* MPI is not taken to know GPUs, nor NCCL anything else. */
+/* MPI is not assumed to support GPUs, nor NCCL host memory. */
 static int check_algos(const struct bench *b, struct err *err)
 {
     for (int a = 0; a < b->o->algos; a++) {

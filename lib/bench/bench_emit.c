@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes choices of rows: finds the collectives called, the sizes at which there is something to
- * compare, the fastest there, and how far that choice reaches.  Leaves each library's format to
+ * Makes choices from rows: finds the collectives called, the sizes with several candidates, the
+ * fastest of them, and the range of each choice.  Leaves each library's format to
  * bench_emit_target.c.
  */
 #include "bench/bench_emit.h"
@@ -23,7 +23,7 @@ struct entry { /* a row that counts */
 
 static enum emit_coll coll_of(const struct bench_row *r)
 {
-    int even = r->elems % r->ranks == 0; /* exec_mpi_native.h: which form is called */
+    int even = r->elems % r->ranks == 0; /* decides which call is used, see exec_mpi_native.h */
 
     switch (r->op) {
     case SCHEDULE_ALL_GATHER:
@@ -47,7 +47,7 @@ static int count_groups(const char *shape)
     return count;
 }
 
-/* ---- which rows count ---- */
+/* ---- selection of rows ---- */
 
 static int refuse_row(const struct emit_target *t, const struct bench_row *r, struct err *err)
 {
@@ -66,7 +66,7 @@ static int refuse_row(const struct emit_target *t, const struct bench_row *r, st
               : 0;
 }
 
-/* "mpi:han, mpi:x", each once. */
+/* Adds a label to a list "mpi:han, mpi:x" unless present. */
 static void leave_out(struct emit *e, const struct bench_row *r)
 {
     char label[96], *at = e->left_out;
@@ -109,7 +109,7 @@ static int emit_order(int64_t a, int64_t b)
     return a < b ? -1 : a > b;
 }
 
-/* One call and shape together, sizes ascending, at each size the fastest first. */
+/* Groups by call and shape; sorts by size, and at each size the fastest first. */
 static int by_size(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
@@ -124,7 +124,7 @@ static int by_size(const void *a, const void *b)
     return d ? d : strcmp(x->way.name, y->way.name);
 }
 
-/* ---- what a format cannot tell apart ---- */
+/* ---- rows that a format cannot distinguish ---- */
 
 static int refuse_pair(const char *what, const char *a, const char *b,
                        const struct entry *entry, struct err *err)
@@ -158,7 +158,7 @@ static int emit_check_alike(const struct entry *a, const struct entry *b, struct
 
 /* ---- choices ---- */
 
-/* The entries [0, n) are of one size, the fastest first. */
+/* Chooses among entries [0, n) of one size, the fastest first. */
 static void emit_choose(const struct entry *e, int n, struct emit_point *p)
 {
     p->way = e[0].way;
@@ -176,7 +176,7 @@ static void emit_choose(const struct entry *e, int n, struct emit_point *p)
         p->way = (struct emit_way){.id = 0};
 }
 
-/* Points of entries [0, n), all of one part. */
+/* Makes the points of entries [0, n), all of one part. */
 static int make_points(const struct emit_target *t, const struct entry *e, int n,
                        struct emit_part *p, struct err *err)
 {
@@ -199,7 +199,8 @@ static int make_points(const struct emit_target *t, const struct entry *e, int n
                 snprintf(p->until, sizeof p->until, "%s", r->when);
         }
         emit_choose(&e[at], end - at, &point);
-        /* Sizes that are one to the library, which divides by the ranks: the larger stands. */
+        /* Sizes that the library cannot distinguish, because it divides by the ranks: keep the
+           larger. */
         if (p->points && p->point[p->points - 1].size == point.size)
             p->points--;
         p->point[p->points++] = point;
@@ -246,7 +247,7 @@ static int make_parts(const struct emit_target *t, struct entry *e, int n, struc
     return 0;
 }
 
-/* ---- what is said of it ---- */
+/* ---- output ---- */
 
 static int compared(const struct emit_part *p)
 {

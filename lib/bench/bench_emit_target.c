@@ -4,7 +4,7 @@
  * a message's size, and the text.  Leaves the choice to bench_emit.c.
  *
  * Sources.  Open MPI: ompi/mca/coll/tuned (coll_tuned_dynamic_file.c, the decisions' size of a
- * message, docs/tuning-apps), held against 4.1.4 by tests/cmd/emit.bats.  NCCL:
+ * message, docs/tuning-apps), verified with 4.1.4 by tests/cmd/emit.bats.  NCCL:
  * plugins/tuner/example.  UCC: src/coll_score (ucc_coll_score.c, ucc_coll_score_map.c) and
  * ucc_coll_args_msgsize.
  */
@@ -38,7 +38,7 @@ static void say_part(const struct emit_part *p, const char *call, FILE *out)
                      r->host[0] ? r->host : "unknown");
 }
 
-/* Median times of a choice at its smallest size, and of what came next there. */
+/* Writes the median times of a choice at its smallest size, and of the runner-up there. */
 static void why(const struct emit_part *p, const struct emit_range *a, char *text, int space)
 {
     const struct emit_point *at = &p->point[a->first],
@@ -75,10 +75,11 @@ static void say_origin(FILE *out)
 
 /* ---- Open MPI ---- */
 
-/* How the libraries call what was measured; NULL: they have no such call. */
+/* The libraries' names for the measured collectives; NULL: no such call. */
 static const struct call {
     const char *name, *nccl, *ucc;
-    int id; /* Open MPI's; and its key, what it takes for the size, its algorithms from 1 on */
+    int id; /* Open MPI's number; its key, its definition of the size, its algorithms from 1
+               on */
     const char *key, *size, *ways;
 } calls[EMIT_COLLS] = {
     [EMIT_ALLGATHER] = {"MPI_Allgather", "allgather", "allgather", 0, "allgather",
@@ -108,7 +109,7 @@ const char *emit_coll_name(enum emit_coll coll)
     return calls[coll].name;
 }
 
-/* A name, or tuned-N: one launch that forces number N of every collective is N for them all. */
+/* A name, or tuned-N: a launch that forces number N for every collective. */
 static int ompi_way(enum emit_coll coll, const struct bench_row *r, struct emit_way *way)
 {
     const char *at = calls[coll].ways;
@@ -166,8 +167,8 @@ static void ompi_part(const struct emit_part *p, FILE *out)
         fprintf(out, "%" PRId64 " 0 0 0 # not measured\n", last->hi + 1);
 }
 
-/* The parts of one collective, e->part[from, to); for fewer and for more ranks than measured a
- * rule would hold as well, so that others stand between, which choose nothing. */
+/* Writes the parts of one collective, e->part[from, to).  A rule would also apply to fewer and
+   to more ranks than measured, so rules that choose nothing are put in between. */
 static void ompi_coll(const struct emit *e, int from, int to, FILE *out)
 {
     const struct call *c = &calls[e->part[from].coll];
@@ -263,7 +264,7 @@ static int one_of(const char *word, size_t n, const char *list)
     return 0;
 }
 
-/* ALGO/PROTO in the plugin's words.  Unequal shares are no call of NCCL's. */
+/* Writes ALGO/PROTO in the plugin's names.  NCCL has no calls with unequal shares. */
 static int nccl_way(enum emit_coll coll, const struct bench_row *r, struct emit_way *way)
 {
     const char *slash = strchr(r->setting, '/');
@@ -327,7 +328,8 @@ static int ucc_way(enum emit_coll coll, const struct bench_row *r, struct emit_w
     return 1;
 }
 
-/* The elements that a rank receives, of the vector but in a reduce-scatter of equal blocks. */
+/* Elements that a rank receives: the vector, or one block in a reduce-scatter of equal
+   blocks. */
 static int64_t ucc_size(enum emit_coll coll, const struct bench_row *r)
 {
     return coll == EMIT_REDUCE_SCATTER_BLOCK ? r->bytes / r->ranks : r->bytes;
@@ -355,7 +357,7 @@ static void ucc_print(const struct emit *e, FILE *out)
         const struct emit_part *p = &e->part[i];
         for (int k = 0; k < p->ranges; k++) {
             const struct emit_range *a = &p->range[k];
-            if (a->way.name[0]) /* from a size to the same is refused */
+            if (a->way.name[0]) /* an empty range of sizes is rejected */
                 fprintf(out, "%s%s:%" PRId64 "-%" PRId64 ":host:[%d-%d]:inf:@%s",
                         tokens++ ? "#" : "UCC_TL_UCP_TUNE=", calls[p->coll].ucc, a->lo,
                         a->hi + (a->lo == a->hi), p->ranks, p->ranks, a->way.name);
@@ -365,9 +367,9 @@ static void ucc_print(const struct emit *e, FILE *out)
         putc('\n', out);
 }
 
-/* ---- which there are ---- */
+/* ---- the targets ---- */
 
-/* Open MPI's two forms differ in how they are written alone. */
+/* Open MPI's two formats differ only in their syntax. */
 #define OMPI_TUNED(format, how_printed)                                                        \
     {                                                                                          \
         .name = format, .algo = BENCH_MPI, .library = "Open MPI",                              \

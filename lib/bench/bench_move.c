@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Runs one move by one algorithm, ours or the MPI library's: its buffers, its run, and the
- * check of its data.  Leaves the timing to bench_rounds.c.
+ * check of its data.  Leaves timing to bench_rounds.c.
  */
 #include <string.h>
 
 #include "base/mem.h"
 #include "bench/bench_parts.h"
 
-/* A byte that no value of bench_data is made of: NaN in the floating types, -1 in i32. */
+/* A byte from which bench_data makes no value: NaN in the floating types, -1 in i32. */
 enum { POISON = 0xff };
 
-/* MPI's blocks, and NCCL's, are those of exec_native_block where the letter is G. */
+/* Returns a rank's ranges.  Under G, MPI and NCCL use the blocks of exec_native_block. */
 static int ranges_of(const struct bench *b, const struct bench_move *m, enum letter letter,
                      struct range *out)
 {
@@ -35,9 +35,10 @@ int bench_move_open(struct bench *b, const struct bench_move_spec *spec, struct 
     m->gives = mem_new(space, sizeof *m->gives);
     m->gets = mem_new(space, sizeof *m->gets);
     m->give = cast && !root ? 0 : ranges_of(b, m, spec->from, m->gives);
-    /* MPI_Bcast has one buffer, so that its root gets nothing. */
+    /* MPI_Bcast has one buffer, so its root receives nothing */
     m->get = cast && root && mpi ? 0 : ranges_of(b, m, spec->to, m->gets);
-    /* MPI's block of a gather, beside the ranges that the other algorithms gather from */
+    /* MPI's block of a gather is separate from the ranges that the other algorithms gather
+       from */
     if (mpi && spec->op == SCHEDULE_ALL_GATHER)
         m->in = b->native_in;
     bench_data_init(&m->data, spec->redop, b->o->type, spec->giver, spec->givers);
@@ -73,7 +74,7 @@ int bench_move_open(struct bench *b, const struct bench_move_spec *spec, struct 
 
 void bench_move_close(struct bench_move *m, int in_order)
 {
-    /* messages that a lost peer has in flight are left alone: the caller aborts */
+    /* leave messages of a lost peer in flight: the caller aborts */
     if (in_order) {
         coll_free(&m->ours);
         exec_native_close(m->native);
@@ -89,7 +90,7 @@ int bench_move_run(struct bench *b, struct bench_move *m, struct err *err)
     if (m->nccl) {
         int rc = exec_nccl_native_run(m->nccl, m->in, b->out, err);
         if (rc)
-            err->code = ERR_PEER; /* this rank may be alone with it */
+            err->code = ERR_PEER; /* this rank may be the only one to know */
         return rc;
     }
     return m->native ? exec_native_run(m->native, m->in, b->out, err)

@@ -53,7 +53,7 @@ int bench_algo_parse(const char *text, int *algo, struct err *err)
     return err_set(err, ERR_INPUT, "algorithm '%s', expected %s, mpi or nccl", text, all);
 }
 
-/* Words with commas between into list[*count]; no value twice. */
+/* Parses words separated by commas into list[*count]; a repeated value is an error. */
 static int options_parse_list(const char *text, const char *what,
                               int (*parse)(const char *word, int *value, struct err *err),
                               int *list, int *count, struct err *err)

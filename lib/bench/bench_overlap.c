@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Measures how far the work inside the groups overlaps with the work across them.  The parts of
- * an operation are conversions of their own (paro-method(7), TRAFFIC) with just its rows inside
- * or across, and their data can be checked:
+ * an operation are themselves conversions (paro-method(7), TRAFFIC) that have exactly its rows
+ * inside or across, and their data can be checked:
  *
  *     all-gather        across G -> I                    inside I -> N
  *     reduce-scatter    inside N -> I, of its group      across I -> G
@@ -25,7 +25,7 @@ struct overlap_row {
     int ranks;
     int64_t elems, bytes, wrong;
     double inside_s, across_s, both_s, load;
-    double efficiency; /* NAN: there are not two things that could overlap */
+    double efficiency; /* NAN: only one part, so nothing can overlap */
 };
 
 static int overlap_add_part(struct bench *b, struct bench_contest *c,

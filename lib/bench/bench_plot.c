@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Draws the rows of a benchmark.  Two charts an operation (and
- * shape and type, where rows of several are given): its time and its busbw over the size.
+ * Draws the rows of a benchmark: for each operation (and shape and type, if there are several)
+ * one chart of its time and one of its busbw over the size.
  */
 #include "bench/bench.h"
 
@@ -39,8 +39,8 @@ static void plot_tip_of(const struct bench_row *r, char *text, size_t space)
 }
 
 /*
- * Coloured by the algorithm, not by its turn: it has the same colour in every picture.  The MPI
- * library comes after ours, once for each way that it was set.
+ * Returns a line's style.  The colour depends only on the algorithm, so that it is equal in all
+ * pictures.  The MPI library comes after ours, once for each of its settings.
  */
 static int style_of(struct plot *p, const struct bench_row *r)
 {
@@ -56,7 +56,7 @@ static int style_of(struct plot *p, const struct bench_row *r)
     return SCHEDULE_AUTO + 1 + i;
 }
 
-/* "all-gather", and what else tells this panel from the others. */
+/* Writes "all-gather", and whatever distinguishes this panel from the others. */
 static void panel_name(const struct plot *p, const struct bench_row *r, char *text, int space)
 {
     int shapes = 0, types = 0;
@@ -75,7 +75,7 @@ static void panel_name(const struct plot *p, const struct bench_row *r, char *te
                  r->redop == DTYPE_OPS ? "" : dtype_op_name(r->redop));
 }
 
-/* A row in the charts of its time and its rate; or the cut bound of its size. */
+/* Adds a row to the charts of time and rate; or the cut bound of its size. */
 static void plot_add_row(struct plot *p, struct svg_figure *f, const struct bench_row *from,
                          int bound)
 {
@@ -107,7 +107,7 @@ static void plot_add_row(struct plot *p, struct svg_figure *f, const struct benc
     }
 }
 
-/* "4x2: 8 ranks, f32; load average 0.8 to 2.1" */
+/* Writes "4x2: 8 ranks, f32; load average 0.8 to 2.1". */
 static void plot_describe(const struct plot *p, char *text, size_t space)
 {
     double least = INFINITY, most = -INFINITY;

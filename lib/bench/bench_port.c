@@ -4,9 +4,9 @@
  * groups every member sends to the next group, all at once (probe_shift), so that each port
  * carries one full flow out and one in.
  *
- * A flow is as slow as the slower of two ports: a port is given the rate of the faster of its
- * two flows, so that a slow neighbour is not its fault.  A port that is slow one way only is
- * taken for fast; the bound stays a bound.  The median of several runs counts.
+ * A flow is as slow as the slower of two ports: a port gets the rate of the faster of its two
+ * flows, so that a slow neighbour is not blamed on it.  A port that is slow in one direction
+ * only is taken for fast; the bound remains a bound.  The median of several runs counts.
  */
 #include <math.h>
 #include <string.h>
@@ -16,24 +16,25 @@
 #include "bench/bench_parts.h"
 
 /*
- * LAP: bytes through a port at a time, which a rank has room for.  Several even where one is
- * long: a receiver that had no processor for a quarter of a second is then little of it.
+ * LAP: bytes through a port at a time, for which a rank allocates space.  Several laps even if
+ * one is long: a receiver without a processor for a quarter of a second then affects the result
+ * little.
  */
 enum { LAP = 4 << 20, LAPS_MIN = 4, LAPS_MAX = 64, RUNS = 5 };
 
 /*
- * Long enough that what the system does between two looks (measured: up to 6 ms with four ranks
- * on a core) and a shaper's burst (256 KiB on the way, 2 ms at 1 Gbit/s) stay near 2 % of it.
+ * Long enough that scheduling delays between two polls (measured: up to 6 ms with four ranks on
+ * a core) and a shaper's burst (256 KiB in flight, 2 ms at 1 Gbit/s) are about 2 % of it.
  */
 static const double run_s = 0.4;
 
-struct arrival { /* at one rank, in a lap */
+struct arrival { /* data received by one rank in a lap */
     double bytes, seconds;
 };
 
 /*
- * A receiver that looks late finds the first bytes late and the rest there: what its curve says
- * is then too fast, and no flow is faster than all of its bytes in all of its time.
+ * A receiver that polls late sees the first bytes late and the rest with them: its curve is
+ * then too fast.  A flow is no faster than all of its bytes in its whole time.
  */
 double bench_port_lap_s(const struct probe_result *got, double bytes, int laps)
 {
@@ -42,7 +43,8 @@ double bench_port_lap_s(const struct probe_result *got, double bytes, int laps)
     return got->rank_Bps > 0 ? fmax(bytes / got->rank_Bps, wall_s) : wall_s;
 }
 
-/* flow_s[k]: seconds of the flow into group k, its slowest member's, for one byte. */
+/* Runs one round.  flow_s[k]: seconds per byte of the flow into group k, by its slowest
+   member. */
 static int port_run(struct probe *p, struct probe_round *r, double *flow_s, double *longest_s,
                     struct err *err)
 {

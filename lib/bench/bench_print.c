@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prints rows as text, as CSV, as JSON Lines.  A text row ends as those of nccl-tests do, so
- * that what reads theirs from the end of the line reads ours; a row is written in one piece
- * (flushed), so that an interrupt leaves whole rows.
+ * Prints rows as text, as CSV, as JSON Lines.  A text row ends like those of nccl-tests, so
+ * that programs that parse theirs from the end of the line can parse ours.  A row is written at
+ * once (flushed), so that an interrupt leaves complete rows.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -76,7 +76,7 @@ void bench_print_ports(const char *from, const struct topo *t, FILE *out)
     putc('\n', out);
 }
 
-/* A number with a space before it, or '-' where it is not known. */
+/* Prints a number with a space before it, or '-' if it is unknown. */
 static void text_num(FILE *out, int width, int digits, double v)
 {
     if (isfinite(v))

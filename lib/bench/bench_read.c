@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads rows back from JSON Lines, and keeps the best of several launches'.  Strict: an error
- * names file, line and key.  The table of keys is that of the printer, too.
+ * Reads rows back from JSON Lines, and keeps the best of several launches.  Strict: an error
+ * names file, line and key.  Shares the table of keys with the printer.
  */
 #include <float.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 /* A row has some 900 bytes: 18,000 of them, each of which is compared with all kept ones. */
 enum { FILE_BYTES_MAX = 16 << 20, LAUNCHES_MAX = 1000000 };
 
-/* Whether the parser of a text objected: then its words follow the key. */
+/* Returns whether the parser of a text failed; prefixes its message with the key. */
 static int is_wrong(const struct tree *t, const struct tree_node *n, int rc, struct err *err)
 {
     struct err why = *err;
@@ -41,7 +41,7 @@ static int read_shape(const struct record *f, const struct tree *t, const struct
                : tree_fail(t, n, NULL, err, "has more different group sizes than supported");
 }
 
-/* A text that older files lack, or that was not known. */
+/* Reads a text that older files lack, or that may be unknown. */
 static int read_fact(const struct record *f, const struct tree *t, const struct tree_node *n,
                      void *at, struct err *err)
 {
@@ -90,7 +90,7 @@ RECORD_WORDS(redop, enum dtype_op, parse_redop_or_none, bench_redop_name)
 #define TEXT(member, key, read_, ...)                                                          \
     RECORD(TEXT, L, row.member, key, .read = (read_), __VA_ARGS__)
 #define MARK(mark, key) SECONDS(row.time_s[mark], key, .column = key "_s", NULLABLE)
-/* Files of a time before percentiles lack them. */
+/* Files from before percentiles lack them. */
 #define PERCENTILE(mark, key) SECONDS(row.time_s[mark], key, .column = key "_s", OPTIONAL)
 #define RATIO(member, key)    SECONDS(row.member, key, .column = "ratio_mpi_" key, NULLABLE)
 #define OPTIONAL              .flags = RECORD_OPTIONAL
@@ -170,7 +170,7 @@ static int same(const struct bench_row *a, const struct bench_row *b)
            strcmp(a->setting, b->setting) == 0 && strcmp(a->shape, b->shape) == 0;
 }
 
-/* Below 0: not checked.  More than can be counted are as many as can. */
+/* Adds counts; below 0: not checked.  Saturates at the largest count. */
 static int64_t add_wrong(int64_t a, int64_t b)
 {
     if (a < 0 || b < 0)
@@ -178,7 +178,7 @@ static int64_t add_wrong(int64_t a, int64_t b)
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
-/* The best median stays; wrong data stays wrong. */
+/* Keeps the best median, and the wrong elements of all. */
 static void read_keep(struct bench_rows *all, const struct bench_row *new)
 {
     for (int i = 0; i < all->rows; i++) {
@@ -218,7 +218,7 @@ int bench_read_lines(const char *file, const char *text, struct bench_rows *all,
     return rc;
 }
 
-/* Shapes and operations as they first came, in them sizes ascending, in these as they came. */
+/* Sorts shapes and operations by first appearance, then by size, then by appearance. */
 struct place {
     const struct bench_row *row;
     int shape, op, at;

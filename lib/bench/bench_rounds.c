@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures times: the contests that are compared take turns within each iteration.
+ * Measures times: the compared contests alternate within each iteration.
  *
  *   for each contest: run into poisoned memory and check
  *   the other warm-ups, in turn
@@ -10,9 +10,9 @@
  *   for each contest: run into poisoned memory and check
  *   the time of an iteration is that of its slowest rank
  *
- * A run finds the ports as the run before it left them: a shaper that passes a burst after a
- * pause (128 KiB on emulated fabrics) owes it to who comes second.  So the order is reversed in
- * every other iteration.
+ * A run finds the ports in the state that the previous run left: a shaper that passes a burst
+ * after a pause (128 KiB on emulated fabrics) favours one position.  So the order is reversed
+ * in every other iteration.
  */
 #include "base/mem.h"
 #include "base/stats.h"
@@ -53,7 +53,7 @@ static int rounds_alternate(struct bench *b, struct bench_contest *c, int contes
     return 0;
 }
 
-/* On every rank: times of the slowest, wrong elements of all. */
+/* Collects on every rank the slowest rank's times and the wrong elements of all. */
 static int rounds_collect(struct bench *b, struct bench_contest *c, struct err *err)
 {
     struct world *w = b->world;
@@ -132,7 +132,7 @@ void bench_marks(double *seconds, int n, double *marks)
     } at[] = {{BENCH_P10, 10}, {BENCH_P25, 25}, {BENCH_P75, 75},
               {BENCH_P90, 90}, {BENCH_P99, 99}, {BENCH_MAX, 100}};
 
-    marks[BENCH_MEDIAN] = stats_median(seconds, n); /* sorts */
+    marks[BENCH_MEDIAN] = stats_median(seconds, n); /* stats_median sorts */
     marks[BENCH_MIN] = seconds[0];
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         marks[at[i].mark] = stats_percentile(seconds, n, at[i].percent);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Simulates the time of a row on a fabric (sim/ through pick/), and makes rows of simulated
- * times alone.  Measures nothing and needs no ranks.
+ * Simulates the time of a row on a fabric (sim/ through pick/), and makes rows with simulated
+ * times only.  Measures nothing and needs no ranks.
  */
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ struct simulation {
     const struct bench_options *o;
     struct bench_sink sink;
     struct topo topo;
-    struct pick_table table; /* rules 0: auto asks the simulator */
+    struct pick_table table; /* rules 0: auto simulates */
 };
 
 static int simulate_make_row(const struct simulation *s, unsigned op, int64_t elems, int algo,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Takes rows: prints them at once, keeps them for the picture and for the floor.  Independent
- * of their source: a measurement, a simulation, files.
+ * Receives rows: prints them at once, and keeps them for the plot and for the floor.
+ * Independent of their source: a measurement, a simulation, files.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -24,7 +24,7 @@ double bench_busbw_Bps(const struct bench_row *r)
     return algbw * (r->op == SCHEDULE_ALL_REDUCE ? 2 : 1) * (r->ranks - 1) / r->ranks;
 }
 
-/* Nothing to move takes no time at the limit, and no time when simulated: no fraction of it. */
+/* Without bytes to transfer, limit and simulated time are 0: there is no fraction. */
 double bench_limit_fraction(const struct bench_row *r)
 {
     return r->bytes ? r->limit_s / r->time_s[BENCH_MEDIAN] : NAN;
@@ -62,7 +62,7 @@ static int sink_judge(const struct bench_sink *s, struct err *err)
     for (int i = 0; i < res->rows; i++) {
         const struct bench_row *r = &res->row[i];
         if (r->algo < 0 || !isfinite(bench_limit_fraction(r)))
-            continue; /* the floor is for ours, where there is a bound */
+            continue; /* the floor applies to our algorithms, where there is a bound */
         judged++;
         below += bench_limit_fraction(r) < s->o->floor;
         if (!worst || bench_limit_fraction(r) < bench_limit_fraction(worst))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes a tuning table by measurement: the simulator names the candidates (pick_shortlist), a
- * contest in turns finds the fastest.  The simulator leaves out what ranks that share
- * processors cost each other.
+ * Makes a tuning table by measurement: the simulator names the candidates (pick_shortlist), an
+ * alternating contest finds the fastest.  The simulator ignores the costs that ranks sharing
+ * processors cause each other.
  */
 #include "bench/bench_parts.h"
 
@@ -35,11 +35,12 @@ static int slower(const struct bench_entry *e, const struct bench_entry *best, i
         return 0;
     for (int i = 0; i < rounds; i++)
         no_slower += e->seconds[i] <= best->seconds[i];
-    /* How often a fair coin, thrown so many times, shows heads no_slower times at most. */
+    /* Probability that a fair coin, thrown `rounds` times, shows heads at most no_slower
+       times. */
     for (int i = 0; i <= no_slower; i++)
         sum += exp(lgamma(rounds + 1.0) - lgamma(i + 1.0) - lgamma(rounds - i + 1.0) -
                    rounds * log(2));
-    /* of five rounds the sum is 1/32 but for its rounding */
+    /* for five rounds the sum is 1/32 except for rounding */
     return sum <= 1.0 / 32 * (1 + 1e-9);
 }
 
@@ -76,7 +77,7 @@ int bench_tune_second(const struct bench_entry *e, int entries, int won)
 
 /* ---- one size ---- */
 
-struct shortlist { /* rank 0's, sent to all */
+struct shortlist { /* rank 0's, broadcast */
     struct pick_choice choice[PICK_SHORT_MAX];
     int count, failed;
 };
@@ -92,7 +93,7 @@ static int tune_run_rounds(struct bench *b, struct bench_contest *c, int contest
     return bench_rounds(b, c, contests, err);
 }
 
-/* As many as were asked for; else the first few, and then, where there is time, the rest. */
+/* Runs the requested rounds; otherwise the least number, and then, if time permits, more. */
 static int run_contest(struct bench *b, struct bench_contest *c, int contests, struct err *err)
 {
     double sum_s = 0;
@@ -104,12 +105,12 @@ static int run_contest(struct bench *b, struct bench_contest *c, int contests, s
     for (int i = 0; i < contests; i++)
         for (int k = 0; k < BENCH_TUNE_LEAST; k++)
             sum_s += c[i].seconds[k];
-    /* the times are those of all ranks, and so is what follows from them */
+    /* the times are equal on all ranks, and so is the number */
     int rounds = bench_tune_rounds(sum_s / BENCH_TUNE_LEAST);
     return rounds > BENCH_TUNE_LEAST ? tune_run_rounds(b, c, contests, rounds, err) : 0;
 }
 
-/* The same on every rank. */
+/* Gives an equal result on every rank. */
 static int check_data(const struct shortlist *s, const struct bench_contest *c, struct err *err)
 {
     for (int i = 0; i < s->count; i++)
@@ -209,7 +210,7 @@ int bench_tune_case(struct bench *b, unsigned op, int64_t elems, struct err *err
 
 /* ---- the table ---- */
 
-/* Rules for the moves that are no operation by name, which nobody measured. */
+/* Adds rules for moves that are no named operation, which nobody measured. */
 static int append_moves(struct bench *b, struct pick_table *table, struct err *err)
 {
     const struct bench_options *o = b->o;
