@@ -172,7 +172,7 @@ static int other_way(const struct health_ends *e, int way)
    the confirmation. */
 enum which { COUNTING, AGAIN, ALL };
 
-/* Collects an end's samples in e->met; returns their number. */
+/* Collects an end's samples in e->met and returns their number. */
 static int ends_collect(struct health_ends *e, int k, int way, enum which which)
 {
     int n = 0;

@@ -77,7 +77,7 @@ struct health_stream {
     int src, dst; /* hosts */
     int samples;
     double Bps, percent; /* medians; percent of both ends' expectation, or NaN */
-    double latency_s;    /* of the pair, equal in both directions; NaN: not measured */
+    double latency_s;    /* the pair's, equal in both directions; NaN: not measured */
 };
 /* Returns the number; *out is owned by the caller (mem_free). */
 int health_streams_of(const struct health_data *d, const struct health_verdict *v,

@@ -83,7 +83,7 @@ struct reader {
     const struct health_store *s;
     const char *name;
     char *whole;
-    struct tree tree; /* of the current line, in YAML of the whole file */
+    struct tree tree; /* the current line, in YAML the whole file */
     int line;
     int promised; /* items that the head announces; -1: it has no count */
     int *line_of; /* line of each item of the unique kind, owned */

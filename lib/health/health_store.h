@@ -52,7 +52,7 @@ struct health_store {
     const struct record *head;
     int counted; /* 1: the head counts the items of the first kind */
     const struct health_kind *kind;
-    size_t size; /* of the whole, which is zeroed before reading; 0: the caller has done so */
+    size_t size; /* of *whole, which is zeroed before reading; 0: the caller has done so */
     /* Returns the fault of the whole, or NULL; *key: its member. */
     const char *(*check)(void *whole, const char **key);
     void (*release)(void *whole);

@@ -165,7 +165,7 @@ void meter_widen(struct meter *m, const struct meter_run *run)
 {
     if (run->ranks <= m->header->ranks)
         return;
-    /* A reader may see either order: no rank is out of range. */
+    /* In this order a reader in between sees no rank out of range. */
     __atomic_store_n(&m->header->ranks, run->ranks, __ATOMIC_RELEASE);
     __atomic_store_n(&m->header->rank, run->rank, __ATOMIC_RELEASE);
     __atomic_store_n(&m->header->run, run->id, __ATOMIC_RELEASE);

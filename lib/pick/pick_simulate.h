@@ -18,8 +18,8 @@ struct pick_simulate {
     char *text;       /* the file's contents, once read; overwritten by parsing */
     int64_t text_bytes;
     const char *op, *algo; /* names; not auto */
-    int subchunks, root;   /* of a generated schedule; root: of a broadcast */
-    int64_t bytes;         /* of the vector, 2^42 at most */
+    int subchunks, root;   /* for a generated schedule; root: a broadcast's */
+    int64_t bytes;         /* the vector's, 2^42 at most */
     int json;
 };
 

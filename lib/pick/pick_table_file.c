@@ -24,7 +24,7 @@ static const char *const timed[] = {"simulated", "measured"};
 
 struct reader {
     const struct tree *t;
-    struct layout layout; /* of the table's groups */
+    struct layout layout; /* layout of the table's groups */
     struct err *err;
 };
 

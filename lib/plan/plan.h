@@ -109,7 +109,7 @@ void plan_search_print_json(const struct plan_search *s, const struct plan_advic
  */
 struct plan {
     struct plan_strategy strategy;
-    enum schedule_algo algo; /* of global collectives: ring, two-level or ho-ring */
+    enum schedule_algo algo; /* for global collectives: ring, two-level or ho-ring */
     struct groups groups;    /* owned */
     int group_level;         /* boundary where they end (topo_boundary.h); -1: unknown */
     char **host;             /* [groups.count], owned, "" where unknown */
@@ -144,7 +144,7 @@ int plan_fabric(const struct plan *p, struct topo *out, struct err *err);
 struct plan_step {
     struct plan_lane {
         enum letter from, to;
-        unsigned phases;  /* of from -> to, for groups of any shape */
+        unsigned phases;  /* from -> to, for groups of any shape */
         unsigned trimmed; /* without phases that transfer nothing on these groups */
         int coded;        /* 1: its traffic between groups is coded */
     } lane[STEP_COMPUTE];

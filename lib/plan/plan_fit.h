@@ -7,7 +7,7 @@
 /* The smallest fabric of such groups on which a strategy fits. */
 struct plan_fit {
     int fits;
-    int groups, ranks;             /* of level 0 of that fabric, or of the largest one tried */
+    int groups, ranks;             /* level 0 of that fabric, or of the largest one tried */
     struct plan_strategy strategy; /* the one that fits, or the one that needs least there */
     struct plan_memory memory;     /* its memory */
 };

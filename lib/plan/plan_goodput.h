@@ -15,7 +15,7 @@
 struct plan_failures {             /* as requested */
     double mtbf_s;                 /* mean time between failures of one node; 0: not priced */
     double restart_s;              /* from a failure until ranks read states */
-    double storage_Bps, local_Bps; /* of a node, to the shared folder, to its own storage */
+    double storage_Bps, local_Bps; /* a node to the shared folder, to its own storage */
     int copies;                    /* copies of a local save; 0: no local saves; or
                                       PLAN_COPIES_AUTO */
     int nodes, node_ranks;         /* hosts, and ranks on the host that has most */
@@ -33,8 +33,8 @@ enum {
 #define PLAN_LOCAL_BPS   2e9
 #define PLAN_RESTART_S   60.0
 
-struct plan_survival { /* of one strategy; all 0: failures are not priced */
-    double mtbf_s;     /* of one node */
+struct plan_survival { /* all 0: failures are not priced */
+    double mtbf_s;     /* one node's */
     int nodes, ring;   /* ring: nodes in a ring, in which each has copies of the ones before
                           it */
     double goodput;    /* share of time spent on steps that are not lost; 0: none */

@@ -26,7 +26,7 @@ enum plan_measure {
     PLAN_GATHER_S, /* waits for gathers, for gradients, for parameter syncs */
     PLAN_GRADS_S,
     PLAN_SYNC_S,
-    PLAN_SAVE_S, /* of a step that begins a checkpoint */
+    PLAN_SAVE_S, /* if the step begins a checkpoint */
     PLAN_LOSS,   /* numbers so far are 0 or more */
     PLAN_EVAL_LOSS,
     PLAN_STEP,

@@ -63,7 +63,7 @@ struct plan_memory {
 
 struct plan_price { /* one strategy's price */
     struct plan_strategy strategy;
-    enum schedule_algo algo; /* of global collectives; the fastest if the case leaves it open */
+    enum schedule_algo algo; /* for global collectives; the fastest if left open */
     struct plan_memory memory;
     double slow_bytes;      /* per global step through the busiest port, in its busier
                                direction */

@@ -48,7 +48,7 @@ struct plan_timeline {
     double part_s[PLAN_PARTS]; /* step_s by part */
     double compute_s;          /* computing alone: the sum of the uses */
     double comm_s;             /* conversions alone: their sum */
-    double pass_s, link_s;     /* of these, the forwards and backwards; the time on links */
+    double pass_s, link_s;     /* part of compute_s: forwards and backwards; of comm_s: links */
     double slow_s;             /* the slow tier's busiest link, if everything else took no
                                   time */
     double waited_s;           /* time that the computing thread waited */

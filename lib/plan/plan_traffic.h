@@ -95,7 +95,7 @@ struct plan_traffic {
 };
 
 struct plan_kind {
-    uint64_t hash; /* of its shares */
+    uint64_t hash; /* hash of its shares */
     int rank;      /* one rank of this kind */
 };
 

@@ -29,7 +29,7 @@
 #include "probe/probe_parts.h"
 
 enum {
-    NOTES = 64,              /* of a rank's curve, */
+    NOTES = 64,              /* notes of a rank's curve, */
     NOTES_SPACE = NOTES + 2, /* with its beginning and end */
     YIELDS = 200,            /* before a nap: some 100 us, less than a message takes */
     /* With a GPU some 10 ms: the rank has its own processor, and a nap is a tenth of the
@@ -344,7 +344,7 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
     struct curve mine = {0};
     /* With a GPU, `in` receives the GPU's data: the initial words must differ from them. */
     uint64_t *word = (uint64_t *)(void *)(p->gpu ? p->out : p->in);
-    int64_t most = 0; /* of the flows that begin here, each from the start of `in` */
+    int64_t most = 0; /* largest flow that begins here; each starts at `in` */
     int curves = 0;
 
     for (int i = 0; i < r->mines; i++)

@@ -33,7 +33,7 @@
 
 #include "base/mem.h"
 
-enum { CONFIRMATIONS = 4 }; /* of a level: consecutive tournaments that join nothing */
+enum { CONFIRMATIONS = 4 }; /* consecutive tournaments that join nothing end a level */
 
 struct edge {
     int a, b;

@@ -45,7 +45,7 @@ struct contest { /* one level's measurement */
 
 struct traffic { /* an operation of the runner: all laps, then the ends */
     struct contest *contest;
-    double start_s, last_s; /* of the laps; owned by the runner until done */
+    double start_s, last_s; /* the laps' time; owned by the runner until done */
     atomic_int done, failed;
 };
 

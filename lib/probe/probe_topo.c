@@ -24,7 +24,7 @@
 #include "topo/topo_print.h"
 
 enum {
-    REPEATS = 6,      /* of a round; the median counts, see probe_fit_spread */
+    REPEATS = 6,      /* runs of a round; the median counts, see probe_fit_spread */
     SHIFTS_MOST = 7,  /* partners of a port; with eight groups or fewer all of them */
     SHIFTS_LEAST = 2, /* two partners show which end of a stream is slow */
     ALONE_MOST = 2,   /* hosts up to which single flows are measured */
@@ -121,9 +121,9 @@ struct work { /* memory for all steps */
 
 /*
  * Measures what a message costs the ranks at its ends while all ranks send and receive, as in
- * each step of a ring: half of the difference between such a step and a single message.  (Pings
+ * each step of a ring: half of the difference between such a step and a single message. (Pings
  * on all ranks keep half of them waiting, and where ranks share cores they show a third of that
- * cost.)  A cost hidden in the latency's error is set to that error: 0 would mean unknown.
+ * cost.) It is at least half of the latency's error, because 0 would mean unknown.
  */
 static int message_cost(struct probe *p, const struct probe_views *views, int l,
                         struct topo_level *level, struct err *err)
@@ -239,7 +239,7 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes,
         both[ports++] = port[k].in_Bps;
     }
     level->port_Bps = stats_median(both, ports);
-    level->port_err_Bps = stats_median(w->error, ports); /* of one port */
+    level->port_err_Bps = stats_median(w->error, ports); /* one port's */
     level->member_Bps = level->port_Bps / groups_largest(g);
     level->member_err_Bps = level->port_err_Bps / groups_largest(g);
     mem_free(both);

@@ -25,12 +25,12 @@
 enum { ROUNDS = 3, PIECES_LEAST = 4, PIECES_MOST = 1000, AHEAD = 2 };
 
 static const double piece_s = 5e-3;
-static const double part_s = 0.12; /* of a round, if nothing slows it */
+static const double part_s = 0.12; /* one part of a round, if nothing slows it */
 static const double uses_s = 1.8;  /* all rounds: ROUNDS if there are few ranks, one with 64 */
 /* More than transports send eagerly, and next to nothing for a link. */
 static const int64_t lap_bytes = 16 << 10;
 
-struct exchange { /* of one level */
+struct exchange { /* one level's */
     struct probe *probe;
     struct probe_round round; /* a lap */
     int laps; /* laps of an exchange; 0: this rank waits for nobody at this level */

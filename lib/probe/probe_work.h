@@ -12,7 +12,7 @@
  */
 struct probe_product {
     struct kern_product *run; /* owned */
-    double flops;             /* of one run */
+    double flops;             /* per run */
     double times;             /* relative number of runs in a step */
     int queued;               /* runs queued in the next call of probe_work_some */
 };
@@ -22,7 +22,7 @@ struct probe_work {
     struct kern kern;              /* owned, on queue */
     struct probe_product *product; /* [products], owned */
     int products;
-    enum dtype type; /* of operands */
+    enum dtype type; /* operand type */
     /* In a step each product reads a fresh result of the previous one, and a weight or an
        activation that has left the cache, and writes elsewhere.  So there is one a, but several
        sets of b and c, of which each product takes the next. */

@@ -25,7 +25,7 @@
  */
 enum rank_method {
     RANK_TSE,      /* sum of l_e, e <= T (Ru et al., NeurIPS 2021) */
-    RANK_TSE_E,    /* of the last E epochs only */
+    RANK_TSE_E,    /* the last E epochs only */
     RANK_TSE_EMA,  /* sum of gamma^(T - e) l_e */
     RANK_EMA_CODE, /* as in the paper's code: m = 0.1 m + 0.9 l_e, from m = l_1 */
     RANK_SOTL,     /* mean of all: a code length, nats per token (Lyle et al., NeurIPS 2020) */
@@ -74,7 +74,7 @@ struct rank_curve {
     int64_t bad;               /* the first step whose loss is not finite; -1: none */
     int64_t gap;               /* longest distance between consecutive steps */
     int64_t back;              /* number of times that steps went back */
-    int64_t blind;             /* of these, the times that an epoch lost its beginning */
+    int64_t blind;             /* times that this cut off the beginning of an epoch */
     /* the open epoch: its number, last step, count and sum so far */
     int64_t open, until, n;
     double sum;

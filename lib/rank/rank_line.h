@@ -28,7 +28,7 @@ struct rank_point {
     int64_t step; /* -1: none (an expression with one group) */
     double loss;
     int64_t planned; /* steps of the whole run, M; 0: not given */
-    int64_t tokens;  /* of the step; 0: not given, or not parsed */
+    int64_t tokens;  /* the step's; 0: not given, or not parsed */
 };
 
 /* Steps up to 2^53 are exact in a double, and far from the limits of int64_t. */

@@ -22,7 +22,7 @@ struct reader {
     struct rank_run *run;
     struct rank_regex *regex; /* NULL: known formats */
     struct err *err;
-    int64_t bytes; /* of the log */
+    int64_t bytes; /* length of the log */
     int begun;     /* 1: the byte order mark, if any, has been skipped */
 };
 

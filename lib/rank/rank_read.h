@@ -10,7 +10,7 @@ struct rank_run {
     struct rank_curve curve;
     int64_t lines, losses; /* lines in the log; those with a loss */
     int64_t broken;        /* truncated or overwritten lines */
-    int64_t tokens;        /* of a step; 0: not given */
+    int64_t tokens;        /* per step; 0: not given */
     int64_t planned;       /* steps of the whole run, from its first line; 0: not given */
 };
 

@@ -93,7 +93,7 @@ static void gen_ho_move(const struct ho *h, int lane, int64_t turn, int offset, 
 
 /* One ring, as seen from a place in one of its units. */
 struct ring {
-    const int *start; /* of the ring's units, from the first on */
+    const int *start; /* the ring's units, from the first on */
     int units;
     int from, entry; /* the unit that the part comes from, and its place there */
 };

@@ -30,7 +30,7 @@
 enum {
     SUBCHUNKS_MAX = 1 << 20,
     CHUNKS_FREE = 1 << 20,           /* chunks without rows; others need a line of text each */
-    PLANES_MAX = 1 << 10,            /* of scratch: a few for each doubling of the ranks */
+    PLANES_MAX = 1 << 10,            /* scratch needs a few for each doubling of the ranks */
     WORDS_MAX = 1 + GROUPS_RANKS_MAX /* words in a line: the key and at most every rank */
 };
 

@@ -63,7 +63,7 @@ static struct message message_of_row(const struct sim_picture *p, int64_t i)
     const struct schedule *s = p->schedule;
     const struct schedule_row *row = &s->row[i];
     const struct groups *g = &s->groups;
-    int chunk = row->chunk % s->chunks; /* of a scratch plane: the chunk that it belongs to */
+    int chunk = row->chunk % s->chunks; /* a scratch plane counts as its chunk */
 
     return (struct message){.at = draw_place_of(g, row->src),
                             .src = row->src,

@@ -25,6 +25,6 @@ int sim_draw(const struct sim_picture *p, FILE *out, struct err *err);
 /* Prints every message, none of them joined, as "paro.sched.draw/1". */
 int sim_draw_json(const struct sim_picture *p, FILE *out, struct err *err);
 
-enum { SIM_DRAW_ROWS_MAX = 1 << 22 }; /* of the schedule: 1 GiB while drawing */
+enum { SIM_DRAW_ROWS_MAX = 1 << 22 }; /* the schedule's: 1 GiB while drawing */
 
 #endif

@@ -36,8 +36,8 @@ static void share_put(struct sim *x, int at, int level, double Bps, int binds)
         (struct sim_resource){.Bps = Bps, .level = level, .binds = binds, .first = -1};
 }
 
-/* A rank's path binds if it is narrower than the port; the port binds unless the paths together
-   are narrower. */
+/* Returns whether the port binds: it is narrower than its ranks' paths together, or these do
+   not bind.  A path binds if it is narrower than the port. */
 static int port_binds(double Bps, int members, double way)
 {
     return Bps <= way || Bps < members * way;

@@ -58,7 +58,7 @@ struct step_row {
     int lane, kind;
     int unit, visit; /* -1: none */
     int micro;       /* -1: the whole step */
-    int buffer;      /* of gathers and uses: the slot; of accumulates and reduces: the bucket;
+    int buffer;      /* the slot of gathers and uses; the bucket of accumulates and reduces;
                         -1: none */
     int after[STEP_AFTERS]; /* row numbers, -1: none */
 };
