@@ -142,7 +142,7 @@ struct health_analysis {
     double (*spread)[2];     /* [hosts] deviation of a sample, percent */
     double shift;            /* percent of the baseline at which all ports are; else 100 */
     double stale;            /* as shift, if so far above that the baseline is useless and the
-                               expectation is the ports' present rate; else 0 */
+                                expectation is the ports' present rate; else 0 */
     unsigned char *excused;  /* [hosts] from health_excused */
     struct health_ends ends; /* ends of d->samples, percent of the expected rate */
     double low_share;        /* probability that chance makes a sample low, an upper bound */

@@ -28,7 +28,7 @@ struct plan_request {
     int scale[2];             /* PLAN_REQUEST_SCALE: from, to ranks */
     const char *log;          /* borrowed: operand of plan_check */
     char *plan[2];            /* borrowed: the log's plan, or the plans to compare; NULL: not
-                                given */
+                                 given */
     enum plan_target target;  /* PLAN_REQUEST_EMIT: the target */
     int fixed;                /* 1: strategy was given */
     struct plan_strategy strategy;

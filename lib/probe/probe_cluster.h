@@ -21,10 +21,8 @@ struct probe_pair {
 typedef int (*probe_measure)(void *arg, const struct probe_pair *pair, int pairs,
                              double *distance, struct err *err);
 
-enum {
-    PROBE_PARTITIONS_MAX = 7
-}; /* with the one of all ranks: as many levels as a topology
-                                      has */
+/* With the partition of all ranks: as many levels as a topology has. */
+enum { PROBE_PARTITIONS_MAX = 7 };
 
 struct probe_clusters {
     int ranks;

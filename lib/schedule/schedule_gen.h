@@ -110,10 +110,8 @@ extern const struct schedule_generator schedule_generator_scatter, schedule_gene
 /* Kernels of the all-reduce by recursive doubling: fold for participants beyond a power of two,
    exchange for the core. */
 extern const struct schedule_generator schedule_generator_fold, schedule_generator_exchange;
-enum {
-    SCHEDULE_EXCHANGE_PLANES = 2
-}; /* planes of scratch: one is filled while the other is
-                                          added */
+/* Planes of scratch: one is filled while the other is added. */
+enum { SCHEDULE_EXCHANGE_PLANES = 2 };
 
 const struct schedule_generator *schedule_algo_generator(enum schedule_algo algo);
 

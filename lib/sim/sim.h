@@ -43,7 +43,7 @@ struct sim_times {
     double busy[TOPO_LEVELS_MAX]; /* by level: share of the time that the busiest port needs for
                                      its bytes at full rate */
     double *start_s, *end_s;      /* [rows] start of sending, landing; empty rows 0; owned; or
-                                NULL */
+                                     NULL */
 };
 
 /*

@@ -165,8 +165,8 @@ static void rows_half(struct sim *x, struct place *p, struct reader *reader, int
     *p = (struct place){message, -1};
 }
 
-/* Lists the rows that name each rank, in row order, a local row once; returns first[n+1] into
-   *out. */
+/* Lists the rows that name each rank, in row order, a local row once: those of rank r are at
+   first[r] .. first[r + 1] - 1 of the list; *out is first. */
 static int *rows_by_rank(const struct sim *x, int64_t **out)
 {
     int n = x->s->groups.ranks;
