@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Computes which rank holds which elements, as exact integers. Leaves transports, files and the
- * meaning of elements to its callers. The cuts are fractions i/m_k kept as numerator and
- * denominator, so that no least common multiple of the group sizes is ever formed. Source:
+ * meaning of elements to its callers.  The cuts are fractions i/m_k kept as numerator and
+ * denominator, so that no least common multiple of the group sizes is ever formed.  Source:
  * paro-method(7), PLACEMENT (nested placement and its ragged generalisation).
  */
 #include "layout/layout.h"

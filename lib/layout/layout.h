@@ -20,7 +20,7 @@
  *       |     (1,0)     |     (1,1)     |     I shards of group 1
  *
  * The segments lie between the cuts of all groups' I shards.  Each segment is divided into one
- * piece per group; piece k belongs to the rank of group k that holds the segment. A rank's
+ * piece per group; piece k belongs to the rank of group k that holds the segment.  A rank's
  * pieces are its G shard, which so lies inside its I shard.
  */
 enum letter { LETTER_N, LETTER_I, LETTER_G };

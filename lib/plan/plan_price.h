@@ -77,18 +77,18 @@ struct plan_price { /* one strategy's price */
     double slow_s;                    /* part of step_s in which the busiest port is in use */
     struct plan_survival survival;
     int feasible;
-    int dominated_by; /* index of a strategy that is no worse in anything and better in
-                         something, or -1 */
+    int dominated_by; /* index of a strategy that is better in memory, bytes or time and worse
+                         in none; -1: none */
 };
 
 enum {
     PLAN_STRATEGIES = 27, /* plan_strategy_at: NNN, NNI, NNG, NIN, ... GGG */
-    PLAN_SEQ = 256,       /* here the defaults begin */
+    PLAN_SEQ = 256,       /* defaults, up to PLAN_CHUNK_BYTES */
     PLAN_PREFETCH = 1,
     PLAN_BUCKETS = 2,
     PLAN_PIECE = 1 << 16,        /* elements that the update converts to f32 at a time */
     PLAN_CHUNK_BYTES = 60 << 10, /* below the eager limit of Open MPI's TCP */
-    PLAN_BATCH_MAX = 1 << 20,    /* here the limits on input begin */
+    PLAN_BATCH_MAX = 1 << 20,    /* limits on input, up to PLAN_BUCKETS_MAX */
     PLAN_SEQ_MAX = 1 << 24,
     PLAN_CHUNK_MAX = 1 << 30,
     PLAN_PREFETCH_MAX = 1024,

@@ -15,11 +15,11 @@
  * pointers, transport or byte counts.  A row names sender and receiver, so a send without its
  * receive cannot be expressed.
  *
- * Execution (paro-method(7), HO-RING): a row waits only for earlier rows that wrote a chunk
- * that it reads or writes, or that read the chunk it writes.  Within a step no row touches a
- * chunk that another row of that step writes.  Additions into one chunk happen in row order.
- * Lanes are independent streams: one per segment between groups, one inside groups, one for all
- * other rows.
+ * Execution (paro-method(7), HO-RING): a row waits for the earlier rows that wrote a chunk that
+ * it reads or writes, or that read the chunk that it writes.  Within a step no row touches a
+ * chunk that another row of that step writes.  Additions into one chunk happen in row order.  A
+ * lane is a stream of messages of its own: one per segment between groups, one inside groups,
+ * one for all other rows.
  */
 enum schedule_op { SCHEDULE_COPY, SCHEDULE_ADD };
 
@@ -108,8 +108,8 @@ void schedule_release(struct schedule *s);
 /*
  * Proves a schedule with all rows (generated with rank < 0, or read) correct: simulates the set
  * of contributions that each chunk of each rank holds.  Shares no code with the generators.
- * ERR_MISMATCH names the first wrong row, or the rank and chunk that end wrong. ERR_INPUT if
- * the sets of one chunk would take over 2 GiB.  Memory and time grow with the rows, not with
+ * ERR_MISMATCH names the first wrong row, or the rank and chunk that end wrong.  ERR_INPUT if
+ * the sets of one chunk would take over 2 GiB. Memory and time grow with the rows, not with
  * ranks x planes.
  */
 int schedule_verify(const struct schedule *s, struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sorts the groups so that each block of each level is contiguous, in the order of
- * groups_by_block. A block that lies in two blocks of the next level counts as two.
+ * groups_by_block.  A block that lies in two blocks of the next level counts as two.
  *
  *   groups 0 1 2 3 4 5, blocks 0 0 1 1 1 0 at level 2
  *     order           0 1 5 2 3 4

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Applies the kernels (schedule_gen_kernel.c) to the phases, for the latency-optimal
- * algorithms. The participants are
+ * algorithms.  The participants are
  *   all ranks            an item: the chunks that a rank owns          (the flat forms)
  *   the holders          an item: a part of their segment              (across alone)
  *   one leader a group   an item: a group's part of all segments       (across and inside)
