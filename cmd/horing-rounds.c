@@ -16,14 +16,14 @@ static int fail(void *arg, const struct err *err)
 }
 
 /* Prints the whole answer, after claiming it. */
-static int answer(struct check *a, struct world *w, struct check_deadline *watch, int *gone,
+static int answer(struct check *a, struct world *w, struct check_deadline *watch, int *lost,
                   struct err *err)
 {
     enum health_state state = HEALTH_UNKNOWN;
     int rc = check_begin(a, err);
 
     if (rc == 0)
-        rc = health_check(w, &a->o, check_deadline_where(watch), a->answer, &state, gone, err);
+        rc = health_check(w, &a->o, check_deadline_where(watch), a->answer, &state, lost, err);
     check_deadline_claim(watch);
     rc = check_print(a, rc, err);
     if (rc == 0)
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     struct check_deadline *watch;
     struct world *w = NULL;
     struct err err = {0};
-    int gone = 0;
+    int lost = 0;
 
     check_parse(&a, argc, argv);
     if (check_take_over(&err) ||
@@ -51,10 +51,10 @@ int main(int argc, char **argv)
         return check_close(&a, failed);
     }
     check_deadline_world(watch, w);
-    int status = answer(&a, w, watch, &gone, &err);
+    int status = answer(&a, w, watch, &lost, &err);
     check_deadline_answered(watch, status);
     check_close(&a, status);
-    if (gone)
+    if (lost)
         err.code = ERR_PEER;
     else
         check_deadline_world(watch, NULL); /* the world is closed normally */

@@ -175,13 +175,13 @@ static void on_signal(int number)
    (nohup). */
 static void hear_signals(void)
 {
-    static const int asks[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int requests[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     struct sigaction was;
 
-    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++)
-        if (sigaction(asks[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
-            sigaction(asks[i], &act, NULL);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        if (sigaction(requests[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+            sigaction(requests[i], &act, NULL);
 }
 
 /* Reports data that was read in spite of damage: a line for each operand with repairs. */

@@ -240,14 +240,14 @@ static void hear_signals(void)
 {
     enum { STACK_BYTES = 256 << 10 }; /* a frame with AVX-512 and AMX registers has 11 KiB */
     static char space[STACK_BYTES];
-    static const int asks[] = {SIGTERM, SIGINT, SIGUSR1};
+    static const int requests[] = {SIGTERM, SIGINT, SIGUSR1};
     const stack_t stack = {.ss_sp = space, .ss_size = sizeof space};
     struct sigaction act = {.sa_handler = on_signal,
                             .sa_flags = SA_ONSTACK | SA_RESTART | SA_RESETHAND};
 
     sigaltstack(&stack, NULL);
-    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++)
-        sigaction(asks[i], &act, NULL);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        sigaction(requests[i], &act, NULL);
 }
 
 /* A mode that ends without a run, and without MPI. */

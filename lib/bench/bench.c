@@ -101,11 +101,11 @@ static int open_auto(struct bench *b, struct err *err)
     const struct bench_options *o = b->o;
     struct topo measured = {0};
     struct pick_query query;
-    int asked = 0;
+    int requested = 0;
 
     for (int a = 0; a < o->algos; a++)
-        asked += o->algo[a] == SCHEDULE_AUTO;
-    if (!asked)
+        requested += o->algo[a] == SCHEDULE_AUTO;
+    if (!requested)
         return 0;
     pick_query_init(&query);
     query.ops = o->ops;

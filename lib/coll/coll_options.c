@@ -10,19 +10,20 @@
 #include "coll/coll.h"
 #include "exec/exec_nccl.h"
 
-int coll_transport_choose(enum coll_transport *out, const char *asked, const char *name,
+int coll_transport_choose(enum coll_transport *out, const char *requested, const char *name,
                           const struct device *device, int ranks, struct err *err)
 {
     *out = COLL_MPI;
-    if (!asked || !strcmp(asked, "auto")) {
+    if (!requested || !strcmp(requested, "auto")) {
         if (!strcmp(name, "cuda") && ranks > 1 && exec_nccl_built())
             *out = COLL_NCCL;
         return 0;
     }
-    if (!strcmp(asked, "mpi"))
+    if (!strcmp(requested, "mpi"))
         return 0;
-    if (strcmp(asked, "nccl") != 0)
-        return err_set(err, ERR_INPUT, "--transport '%s', expected mpi, nccl or auto", asked);
+    if (strcmp(requested, "nccl") != 0)
+        return err_set(err, ERR_INPUT, "--transport '%s', expected mpi, nccl or auto",
+                       requested);
     if (device_kind(device) == DEVICE_CPU)
         return err_set(err, ERR_INPUT,
                        "--transport nccl on the device 'cpu', expected a GPU's");

@@ -20,7 +20,7 @@ enum coll_transport { COLL_MPI, COLL_NCCL };
  * it; whoever has set them asks for nccl explicitly.  ERR_INPUT: another word, or nccl on a
  * CPU; ERR_ABSENT: nccl in a build without it.
  */
-int coll_transport_choose(enum coll_transport *out, const char *asked, const char *name,
+int coll_transport_choose(enum coll_transport *out, const char *requested, const char *name,
                           const struct device *device, int ranks, struct err *err);
 
 struct coll_stage { /* capacity for the largest buffers that go through it */

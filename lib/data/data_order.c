@@ -67,12 +67,12 @@ int64_t order_begin(const struct order_windows *w, uint64_t seed, uint64_t strea
 /* Sets shares to weights * scale, if these are whole and their sum is small enough. */
 static int exact_shares(struct order_mix *m, const double *weights, double scale)
 {
-    const double near = 1e-9; /* relative error of a decimal times a power of ten is 2^-52 */
+    const double slack = 1e-9; /* relative error of a decimal times a power of ten is 2^-52 */
 
     m->period = 0;
     for (int s = 0; s < m->sources; s++) {
         double share = weights[s] * scale, whole = nearbyint(share);
-        if (!(whole >= 1 && whole <= ORDER_PERIOD_MAX) || fabs(share - whole) > near * whole)
+        if (!(whole >= 1 && whole <= ORDER_PERIOD_MAX) || fabs(share - whole) > slack * whole)
             return 0;
         m->share[s] = (int64_t)whole;
         m->period += m->share[s];

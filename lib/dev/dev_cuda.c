@@ -24,14 +24,14 @@ static void here(struct device *d)
 }
 
 /* Returns -1, and fails the device, unless rc is success. */
-static int asked(struct device *d, const char *call, cudaError_t rc)
+static int requested(struct device *d, const char *call, cudaError_t rc)
 {
     return rc == cudaSuccess ? 0 : device_fail(d, call, cudaGetErrorString(rc));
 }
 
 static int cuda_report(struct device *d, const char *call, cudaError_t rc, struct err *err)
 {
-    asked(d, call, rc);
+    requested(d, call, rc);
     return device_check(d, err);
 }
 
@@ -61,7 +61,7 @@ static int cuda_memory(const struct device *d, int64_t *free_bytes, int64_t *byt
 static int cuda_refused(struct device *d, int64_t bytes, const char *what, struct err *err)
 {
     int64_t left = 0, all = 0;
-    struct units ask, has, of;
+    struct units request, has, of;
 
     cudaGetLastError(); /* clears the error: requesting too much is no failure of the device */
     if (cuda_memory(d, &left, &all, err))
@@ -69,7 +69,7 @@ static int cuda_refused(struct device *d, int64_t bytes, const char *what, struc
     return err_set(err, ERR_SYS,
                    "cannot have %" PRId64 " bytes (%s) of memory of cuda:%d for %s: %s of %s "
                    "are free",
-                   bytes, units_bytes(&ask, (double)bytes), d->index, what,
+                   bytes, units_bytes(&request, (double)bytes), d->index, what,
                    units_bytes(&has, (double)left), units_bytes(&of, (double)all));
 }
 
@@ -86,8 +86,8 @@ static int cuda_alloc(struct device *d, int64_t bytes, const char *what, void **
     if (cuda_report(d, "cudaMalloc", rc, err))
         return -1;
     /* No queue waits for the zeroing, so it must be done before the memory is returned. */
-    if (asked(d, "cudaMemsetAsync", cudaMemsetAsync(p, 0, n, d->aside)) ||
-        asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(d->aside))) {
+    if (requested(d, "cudaMemsetAsync", cudaMemsetAsync(p, 0, n, d->aside)) ||
+        requested(d, "cudaStreamSynchronize", cudaStreamSynchronize(d->aside))) {
         cudaFree(p);
         return device_check(d, err);
     }
@@ -98,7 +98,7 @@ static int cuda_alloc(struct device *d, int64_t bytes, const char *what, void **
 static void cuda_free_memory(struct device *d, void *p)
 {
     here(d);
-    asked(d, "cudaFree", cudaFree(p));
+    requested(d, "cudaFree", cudaFree(p));
 }
 
 static int host_alloc(struct device *d, int64_t bytes, const char *what, void **out,
@@ -124,7 +124,7 @@ static int host_alloc(struct device *d, int64_t bytes, const char *what, void **
 static void host_free(struct device *d, void *p)
 {
     here(d);
-    asked(d, "cudaFreeHost", cudaFreeHost(p));
+    requested(d, "cudaFreeHost", cudaFreeHost(p));
 }
 
 static int cuda_pin(struct device *d, void *host, int64_t bytes, struct err *err)
@@ -141,7 +141,7 @@ static int cuda_pin(struct device *d, void *host, int64_t bytes, struct err *err
 static void cuda_unpin(struct device *d, void *host)
 {
     here(d);
-    asked(d, "cudaHostUnregister", cudaHostUnregister(host));
+    requested(d, "cudaHostUnregister", cudaHostUnregister(host));
 }
 
 static int cuda_stream_open(struct device *d, void **stream, struct err *err)
@@ -160,7 +160,7 @@ static void stream_close(struct device *d, void *stream)
 {
     here(d);
     /* The caller may free the memory of pending work next. */
-    asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(stream));
+    requested(d, "cudaStreamSynchronize", cudaStreamSynchronize(stream));
     cudaStreamDestroy(stream);
 }
 
@@ -185,35 +185,35 @@ static void event_close(struct device *d, void *event)
 static void cuda_copy(struct device *d, void *stream, void *to, const void *from, int64_t bytes)
 {
     here(d);
-    asked(d, "cudaMemcpyAsync",
-          cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, stream));
+    requested(d, "cudaMemcpyAsync",
+              cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, stream));
 }
 
 static void cuda_copy_rows(struct device *d, void *stream, void *to, int64_t to_row,
                            const void *from, int64_t from_row, int64_t bytes, int64_t rows)
 {
     here(d);
-    asked(d, "cudaMemcpy2DAsync",
-          cudaMemcpy2DAsync(to, (size_t)to_row, from, (size_t)from_row, (size_t)bytes,
-                            (size_t)rows, cudaMemcpyDeviceToDevice, stream));
+    requested(d, "cudaMemcpy2DAsync",
+              cudaMemcpy2DAsync(to, (size_t)to_row, from, (size_t)from_row, (size_t)bytes,
+                                (size_t)rows, cudaMemcpyDeviceToDevice, stream));
 }
 
 static void cuda_zero(struct device *d, void *stream, void *to, int64_t bytes)
 {
     here(d);
-    asked(d, "cudaMemsetAsync", cudaMemsetAsync(to, 0, (size_t)bytes, stream));
+    requested(d, "cudaMemsetAsync", cudaMemsetAsync(to, 0, (size_t)bytes, stream));
 }
 
 static void record(struct device *d, void *stream, void *event)
 {
     here(d);
-    asked(d, "cudaEventRecord", cudaEventRecord(event, stream));
+    requested(d, "cudaEventRecord", cudaEventRecord(event, stream));
 }
 
 static void wait_event(struct device *d, void *stream, void *event)
 {
     here(d);
-    asked(d, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream, event, 0));
+    requested(d, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream, event, 0));
 }
 
 static int cuda_done(struct device *d, void *event)
@@ -224,19 +224,19 @@ static int cuda_done(struct device *d, void *event)
         cudaGetLastError(); /* clears it: not ready counts as an error */
         return 0;
     }
-    return asked(d, "cudaEventQuery", rc) ? -1 : 1;
+    return requested(d, "cudaEventQuery", rc) ? -1 : 1;
 }
 
 static int event_sync(struct device *d, void *event)
 {
     here(d);
-    return asked(d, "cudaEventSynchronize", cudaEventSynchronize(event));
+    return requested(d, "cudaEventSynchronize", cudaEventSynchronize(event));
 }
 
 static int sync_stream(struct device *d, void *stream)
 {
     here(d);
-    return asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(stream));
+    return requested(d, "cudaStreamSynchronize", cudaStreamSynchronize(stream));
 }
 
 /* Thread-local mode: calls of other threads do not invalidate the capture. */
@@ -270,7 +270,7 @@ static void *graph_end(struct device *d, void *stream, const char **words)
 static void graph_run(struct device *d, void *stream, void *graph)
 {
     here(d);
-    asked(d, "cudaGraphLaunch", cudaGraphLaunch(graph, stream));
+    requested(d, "cudaGraphLaunch", cudaGraphLaunch(graph, stream));
 }
 
 static void graph_free(struct device *d, void *graph)

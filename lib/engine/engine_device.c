@@ -132,7 +132,7 @@ int engine_device_events(struct engine *e, struct err *err)
     struct engine_device *d = &e->device;
 
     if (device_open_all(d->at, d->moved, STEP_COMPUTE, err) ||
-        device_open_all(d->at, &d->settled, 1, err))
+        device_open_all(d->at, &d->drained, 1, err))
         return -1;
     for (int i = 0; i < e->step.space.slots; i++)
         if (device_open_all(d->at, &e->slot[i].used, 1, err))
@@ -161,7 +161,7 @@ void engine_device_events_close(struct engine *e)
     }
     for (int i = 0; i < STEP_COMPUTE; i++)
         device_event_close(d->moved[i]);
-    device_event_close(d->settled);
+    device_event_close(d->drained);
 }
 
 void engine_device_drain(struct engine *e)
@@ -197,19 +197,19 @@ void engine_device_close(struct engine *e)
 
 void engine_wait_compute(struct engine *e)
 {
-    device_record(e->device.compute, e->device.settled);
+    device_record(e->device.compute, e->device.drained);
 }
 
 int engine_device_state(const struct engine *e, struct err *err)
 {
-    return device_done(e->device.settled, err) < 0 ? -1 : 0;
+    return device_done(e->device.drained, err) < 0 ? -1 : 0;
 }
 
 /* Copies one piece, through pinned memory. */
 static int copy_piece(const struct engine_device *d, void *to, const void *from, int64_t bytes,
                       struct err *err)
 {
-    device_wait(d->host, d->settled);
+    device_wait(d->host, d->drained);
     device_copy(d->host, to, from, bytes);
     return device_sync(d->host, err);
 }

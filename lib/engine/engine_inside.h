@@ -24,11 +24,11 @@
  * send may be src, recv may be dst.
  */
 struct engine_move {
-    struct engine *engine;      /* borrowed */
-    struct device_event *asked; /* borrowed: recorded on the compute queue at the push */
+    struct engine *engine;          /* borrowed */
+    struct device_event *requested; /* borrowed: recorded on the compute queue at the push */
     /* borrowed: recorded on the move queue after an operation's work */
     struct device_event *moved;
-    int asks;             /* the current operation has issued its work */
+    int requests;         /* the current operation has issued its work */
     struct stream *after; /* NULL: no stream to wait for */
     int64_t after_ticket;
     struct coll_call call;
@@ -103,7 +103,7 @@ struct engine_device {
     struct kern kern, mover;
     struct kern host_kern;                    /* the CPU's kernels, with a GPU too */
     struct device_event *moved[STEP_COMPUTE]; /* one for each stream */
-    struct device_event *settled;
+    struct device_event *drained;
     void *memory[2]; /* GPU: own, shared */
     void *host_memory;
     char *io;              /* host memory for one piece being copied; protected by lock */

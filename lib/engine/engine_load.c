@@ -115,7 +115,7 @@ static int load_stretch(struct loader *l, struct readers *c, int reader, struct 
 {
     struct engine *e = l->engine;
     int several = c->peers.ranks > 1, mine = reader == c->peers.rank;
-    struct err gone;
+    struct err lost;
 
     for (struct range left = stretch; left.lo < left.hi;) {
         struct range piece = first_piece(left);
@@ -125,8 +125,8 @@ static int load_stretch(struct loader *l, struct readers *c, int reader, struct 
         if (mine && !early)
             load_read_piece(l, piece, x);
         if (several &&
-            world_peers_bcast(&c->peers, x, elems * (int64_t)sizeof *x, reader, &gone)) {
-            l->err = gone;
+            world_peers_bcast(&c->peers, x, elems * (int64_t)sizeof *x, reader, &lost)) {
+            l->err = lost;
             return -1;
         }
         if (l->rc == 0)

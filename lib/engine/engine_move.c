@@ -7,10 +7,10 @@
 #include "base/tick.h"
 
 /* An operation has issued all its work. */
-static void record_asked(struct engine_move *m)
+static void record_requested(struct engine_move *m)
 {
     device_record(m->engine->device.move, m->moved);
-    m->asks = 1;
+    m->requests = 1;
 }
 
 /* Whether that work has ended; on a failed device all work counts as ended (dev.h). */
@@ -20,7 +20,7 @@ static int move_has_ended(struct engine_move *m)
 
     if (!device_done(m->moved, &kept))
         return 0;
-    m->asks = 0;
+    m->requests = 0;
     return 1;
 }
 
@@ -32,10 +32,10 @@ static enum stream_state pack_source(void *arg, struct err *err)
     struct err kept;
 
     (void)err;
-    if (!m->asks) {
+    if (!m->requests) {
         /* The source may still be in transfer on another stream, or being computed. */
         if ((m->after && !stream_done(m->after, m->after_ticket)) ||
-            !device_done(m->asked, &kept))
+            !device_done(m->requested, &kept))
             return STREAM_IDLE;
         if (m->start_s)
             *m->start_s = tick_now_s();
@@ -43,7 +43,7 @@ static enum stream_state pack_source(void *arg, struct err *err)
             return STREAM_DONE;
         k->op->convert(k, (void *)(uintptr_t)m->call.in, m->wire, m->src, m->src_type,
                        m->src_elems);
-        record_asked(m);
+        record_requested(m);
     }
     return move_has_ended(m) ? STREAM_DONE : STREAM_IDLE;
 }
@@ -55,12 +55,12 @@ static enum stream_state store_result(void *arg, struct err *err)
     struct kern *k = &m->engine->device.mover;
 
     (void)err;
-    if (!m->asks && m->dst_elems) {
+    if (!m->requests && m->dst_elems) {
         if (m->add)
             k->op->accumulate(k, m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
         else
             k->op->convert(k, m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
-        record_asked(m);
+        record_requested(m);
     }
     if (m->dst_elems && !move_has_ended(m))
         return STREAM_IDLE;
@@ -115,7 +115,7 @@ static struct engine_move *gather_part(struct engine *e, int unit, int slot, int
         .src_elems = !apart ? 0
                      : part ? u->share[ENGINE_FROZEN].elems
                             : u->share[ENGINE_PARAMS].elems,
-        .asked = e->slot[slot].used,
+        .requested = e->slot[slot].used,
     };
     return &e->slot[slot].move[part];
 }
@@ -135,7 +135,7 @@ static struct engine_move *reduce_of(struct engine *e, int unit, int bucket)
         .dst_type = e->grad_type,
         .dst_elems = u->share[ENGINE_GRADS].elems,
         .add = 1,
-        .asked = b->packed,
+        .requested = b->packed,
     };
     return &b->move;
 }
@@ -158,7 +158,7 @@ static struct engine_move *convert_of(struct engine *e, int unit)
         .dst = u->grads,
         .dst_type = e->grad_type,
         .dst_elems = u->share[ENGINE_OPTIM].elems,
-        .asked = u->added,
+        .requested = u->added,
     };
     return &u->convert;
 }
@@ -182,7 +182,7 @@ static struct engine_move *sync_of(struct engine *e, int unit)
         .dst = u->params,
         .dst_type = p->param_type,
         .dst_elems = convert ? u->share[ENGINE_PARAMS].elems : 0,
-        .asked = u->updated,
+        .requested = u->updated,
     };
     return &u->sync;
 }
@@ -190,13 +190,13 @@ static struct engine_move *sync_of(struct engine *e, int unit)
 int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
                     const struct engine_issue *issue)
 {
-    struct device_event *asked = lane == STEP_GATHER    ? e->slot[buffer].used
-                                 : lane == STEP_REDUCE  ? e->bucket[buffer].packed
-                                 : lane == STEP_CONVERT ? e->unit[unit].added
-                                                        : e->unit[unit].updated;
+    struct device_event *requested = lane == STEP_GATHER    ? e->slot[buffer].used
+                                     : lane == STEP_REDUCE  ? e->bucket[buffer].packed
+                                     : lane == STEP_CONVERT ? e->unit[unit].added
+                                                            : e->unit[unit].updated;
     struct step_time *t = issue->time;
 
-    device_record(e->device.compute, asked);
+    device_record(e->device.compute, requested);
     if (t)
         *t = (struct step_time){.ran = 1, .issued_s = tick_now_s()};
     if (lane == STEP_GATHER) {

@@ -148,13 +148,13 @@ int exec_native_barrier(struct world *world, struct err *err)
                              : err_set(err, ERR_PEER, "MPI reports error %d in a barrier", rc);
 }
 
-void exec_native_library(char *text, int slot)
+void exec_native_library(char *text, int bytes)
 {
     char all[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int n = 0, used = 0;
 
     MPI_Get_library_version(all, &n);
-    for (int i = 0; i < n && used < slot - 1 && all[i] != ',' && all[i] != '\n'; i++) {
+    for (int i = 0; i < n && used < bytes - 1 && all[i] != ',' && all[i] != '\n'; i++) {
         int blank = all[i] <= ' ' || all[i] > '~' || all[i] == '"' || all[i] == '\\';
         if (!blank)
             text[used++] = all[i];

@@ -62,7 +62,7 @@ void exec_queues_make(struct exec_mpi_handle *h)
 }
 
 /* The local end of a row. */
-static struct exec_spot near_end(const struct exec_row *row)
+static struct exec_spot local_end(const struct exec_row *row)
 {
     return row->kind == EXEC_SEND ? row->from : row->to;
 }
@@ -79,7 +79,7 @@ static void mpi_queues_make_messages(struct exec_mpi_handle *h, struct exec_queu
             m = &q->message[q->messages++];
             *m = (struct exec_message){.first = i};
         } else {
-            struct exec_spot a = near_end(last), b = near_end(row);
+            struct exec_spot a = local_end(last), b = local_end(row);
             m->packed |= a.where != b.where || a.at + last->bytes != b.at;
         }
         m->packed |= row->coded || (q->kind == EXEC_RECV && row->op == SCHEDULE_ADD);

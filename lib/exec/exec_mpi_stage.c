@@ -26,7 +26,7 @@ struct way {                           /* in: to the host; out: to the GPU */
     struct device_event *there[AHEAD]; /* owned: recorded after each issued copy */
     int64_t bytes;                     /* up to the last byte that rows read, or write */
     int cells, *cell;                  /* cells that may be copied, in this order; owned */
-    int asked, came;                   /* copies issued, copies done */
+    int requested, came;               /* copies issued, copies done */
     int64_t came_bytes;
 };
 
@@ -181,12 +181,12 @@ static int go_on(struct way *w, char *to, const char *from)
     struct err kept; /* the device keeps the error; failed copies count as done */
     int came = w->came;
 
-    for (; w->came < w->asked && device_done(w->there[w->came % AHEAD], &kept); w->came++)
+    for (; w->came < w->requested && device_done(w->there[w->came % AHEAD], &kept); w->came++)
         w->came_bytes += length(w, w->cell[w->came]);
-    for (; w->asked < w->cells && w->asked - w->came < AHEAD; w->asked++) {
-        int64_t c = w->cell[w->asked];
+    for (; w->requested < w->cells && w->requested - w->came < AHEAD; w->requested++) {
+        int64_t c = w->cell[w->requested];
         device_copy(w->queue, to + c * CELL, from + c * CELL, length(w, c));
-        device_record(w->queue, w->there[w->asked % AHEAD]);
+        device_record(w->queue, w->there[w->requested % AHEAD]);
     }
     return w->came > came;
 }
@@ -207,8 +207,8 @@ void exec_stage_start(struct exec_mpi_handle *h)
         return;
     s->from = s->next_from;
     s->to = s->next_to;
-    s->in.asked = s->in.came = s->from ? 0 : s->in.cells;
-    s->out.cells = s->out.asked = s->out.came = 0;
+    s->in.requested = s->in.came = s->from ? 0 : s->in.cells;
+    s->out.cells = s->out.requested = s->out.came = 0;
     s->out.came_bytes = 0;
     memcpy(s->left, s->writes, (size_t)s->outs * sizeof *s->left);
     exec_stage_poll(h);

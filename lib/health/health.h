@@ -57,7 +57,7 @@ int health_parse_notify(struct health_options *o, const char *text, struct err *
  * set to the current stage, for a watchdog.
  */
 int health_check(struct world *w, const struct health_options *o, const char *volatile *where,
-                 FILE *out, enum health_state *state, int *gone, struct err *err);
+                 FILE *out, enum health_state *state, int *lost, struct err *err);
 
 /*
  * Checks one host without MPI: its links and counters, as o->sys and o->proc show them, against

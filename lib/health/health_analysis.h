@@ -53,7 +53,7 @@ struct health_ends {
     /* Internal. */
     int *first[2]; /* [ends + 1] start of the end's entries in place */
     int *place[2]; /* indices of samples, by end */
-    struct health_met *met;
+    struct health_exchanges *met;
     double *space; /* [samples] scratch */
     double peers[2];
 };

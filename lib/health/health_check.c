@@ -67,9 +67,9 @@ static void check_describe(struct check *c)
     d->when_s = (int64_t)time(NULL);
     d->deadline_s = c->o->deadline_s;
     d->seed = (uint64_t)d->when_s;
-    d->asked = 1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY;
+    d->requested = 1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY;
     if (d->hosts >= COLLECTIVE_HOSTS)
-        d->asked |= 1u << HEALTH_PART_COLLECTIVE;
+        d->requested |= 1u << HEALTH_PART_COLLECTIVE;
 }
 
 /* Shortened names may collide, once in 2^32: findings would be ambiguous. */
@@ -297,7 +297,7 @@ static int measure_streams(struct check *c, struct health_plan *first, struct er
     while (rc == 0 && p.rounds && !c->campaign.over) {
         enum health_part part =
             p.stage == HEALTH_ROUNDS ? HEALTH_PART_ROUNDS : HEALTH_PART_CONFIRM;
-        c->data->asked |= 1u << part;
+        c->data->requested |= 1u << part;
         rc = health_campaign_rounds(&c->campaign, &p, err);
         health_plan_release(&p);
         if (rc == 0 && part == HEALTH_PART_ROUNDS)
@@ -307,7 +307,7 @@ static int measure_streams(struct check *c, struct health_plan *first, struct er
         if (rc == 0 && !c->campaign.over && !is_blind(c))
             rc = next_plan(c, &p, err);
     }
-    if (rc == 0 && (c->data->asked & 1u << HEALTH_PART_CONFIRM))
+    if (rc == 0 && (c->data->requested & 1u << HEALTH_PART_CONFIRM))
         finished(c, HEALTH_PART_CONFIRM);
     health_plan_release(&p);
     return rc;
@@ -317,18 +317,18 @@ static int measure_collectives(struct check *c, struct err *err)
 {
     int accused = 1, first = 0, count = 0, rc = 0;
 
-    if (!(c->data->asked & 1u << HEALTH_PART_COLLECTIVE) || c->campaign.over)
+    if (!(c->data->requested & 1u << HEALTH_PART_COLLECTIVE) || c->campaign.over)
         return 0;
     if (is_accused(c, 0, &accused, err))
         return -1;
     if (accused) { /* all hosts at once would be slow, too */
-        c->data->asked &= ~(1u << HEALTH_PART_COLLECTIVE);
+        c->data->requested &= ~(1u << HEALTH_PART_COLLECTIVE);
         return 0;
     }
     while (rc == 0 && !c->campaign.over && health_bisect(c->data, &c->rules, &first, &count)) {
         enum health_part part =
             count == c->data->hosts ? HEALTH_PART_COLLECTIVE : HEALTH_PART_BISECT;
-        c->data->asked |= 1u << part;
+        c->data->requested |= 1u << part;
         c->data->done &= ~(1u << part); /* until no further run is needed */
         rc = health_campaign_collective(&c->campaign, first, count, err);
         finished(c, part);
@@ -366,7 +366,7 @@ static int check_measure(struct check *c, const char *volatile *where, struct er
 }
 
 int health_check(struct world *w, const struct health_options *o, const char *volatile *where,
-                 FILE *out, enum health_state *state, int *gone, struct err *err)
+                 FILE *out, enum health_state *state, int *lost, struct err *err)
 {
     struct health_data data;
     struct check c = {.world = w, .o = o, .rules = o->rules, .data = &data};
@@ -374,14 +374,14 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
     check_describe(&c);
     int rc = check_prepare(&c, err);
     rc = rc ? rc : check_measure(&c, where, err);
-    *gone = c.campaign.stalled || (rc && err->code == ERR_PEER);
+    *lost = c.campaign.stalled || (rc && err->code == ERR_PEER);
     if (rc == 0) {
         struct health_options with = *o;
         with.rules = c.rules; /* with the baseline that the plans used */
         rc = w->rank == 0 ? health_answer(&data, &with, out, state, err) : 0;
-        rc = *gone ? rc : check_share(&c, rc, NULL, 0, err);
+        rc = *lost ? rc : check_share(&c, rc, NULL, 0, err);
     }
-    if (!*gone)
+    if (!*lost)
         device_close(c.device);
     health_data_release(&data);
     health_baseline_release(&c.baseline);

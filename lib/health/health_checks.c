@@ -134,9 +134,9 @@ static int read_day(const struct tree *t, const struct tree_node *n, int64_t *ou
     if (tree_word(t, n, text, sizeof text, err))
         return -1;
     const char *end = strptime(text, "%Y-%m-%d", &day);
-    struct tm asked = day;
+    struct tm requested = day;
     time_t at = end && *end == 0 && strlen(text) == 10 ? timegm(&day) : -1;
-    if (at < 0 || day.tm_mday != asked.tm_mday || day.tm_mon != asked.tm_mon)
+    if (at < 0 || day.tm_mday != requested.tm_mday || day.tm_mon != requested.tm_mon)
         return tree_fail(t, n, NULL, err, "is '%.40s', expected a day as 2027-01-31", text);
     *out_s = (int64_t)at + 86400;
     return 0;

@@ -72,7 +72,7 @@ int64_t health_wrong_words(const struct health_data *d)
 
 unsigned health_missing(const struct health_data *d, unsigned parts)
 {
-    return d->asked & ~d->done & parts;
+    return d->requested & ~d->done & parts;
 }
 
 const char *health_host_name(const struct health_data *d, int host)

@@ -135,13 +135,13 @@ struct health_data {
     HEALTH_LIST(struct health_link, links);
     HEALTH_LIST(struct health_gpu, gpus); /* [ranks]; empty: rounds use host memory */
     enum health_level level;
-    int64_t when_s;       /* start of the run, since 1970 */
-    double seconds;       /* duration */
-    double deadline_s;    /* allowed duration */
-    uint64_t seed;        /* seed of the rounds */
-    int rounds, wanted;   /* rounds done and planned */
-    unsigned asked, done; /* bits of enum health_part */
-    int capped;           /* 1: ended by the cap on a port's bytes, not by time */
+    int64_t when_s;           /* start of the run, since 1970 */
+    double seconds;           /* duration */
+    double deadline_s;        /* allowed duration */
+    uint64_t seed;            /* seed of the rounds */
+    int rounds, wanted;       /* rounds done and planned */
+    unsigned requested, done; /* bits of enum health_part */
+    int capped;               /* 1: ended by the cap on a port's bytes, not by time */
 };
 
 /* Initializes hosts with unknown positions, one rank each, that answer; named `name`,

@@ -307,7 +307,7 @@ static void doctor_check_link(struct doctor *d, const struct device *v)
  */
 static void check_distance(struct doctor *d, const struct device *gpu)
 {
-    const struct device *near = NULL;
+    const struct device *closest = NULL;
     int joined = 0;
 
     for (int i = 0; i < d->count; i++) {
@@ -316,34 +316,34 @@ static void check_distance(struct doctor *d, const struct device *gpu)
         if (v->gpu || v->steps == 0 || (d->rdma && !v->ib))
             continue;
         joined |= v->steps > 1 && gpu->steps > 1 && strcmp(v->step[0], gpu->step[0]) == 0;
-        if (!near || (near->numa != gpu->numa && v->numa == gpu->numa))
-            near = v;
+        if (!closest || (closest->numa != gpu->numa && v->numa == gpu->numa))
+            closest = v;
     }
     doctor_look(d, "sys/bus/pci/devices/%s/numa_node", gpu->busid);
-    if (!near || joined)
+    if (!closest || joined)
         return;
-    if (near->numa != gpu->numa && (near->numa < 0 || gpu->numa < 0))
+    if (closest->numa != gpu->numa && (closest->numa < 0 || gpu->numa < 0))
         doctor_report(d, HEALTH_UNKNOWN, HC_DISTANCE, gpu->name,
                       "the firmware does not name the NUMA node of the %s",
                       gpu->numa < 0 ? "GPU" : "port");
-    else if (near->numa != gpu->numa)
+    else if (closest->numa != gpu->numa)
         doctor_report(d, HEALTH_WARNING, HC_DISTANCE, gpu->name,
-                      "no port is on the GPU's NUMA node; %s is on node %d", near->name,
-                      near->numa);
+                      "no port is on the GPU's NUMA node; %s is on node %d", closest->name,
+                      closest->numa);
     else if (gpu->steps < 2)
         doctor_report(d, HEALTH_UNKNOWN, HC_DISTANCE, gpu->name,
                       "the PCIe switches are not shown");
     else
         doctor_report(d, HEALTH_WARNING, HC_DISTANCE, gpu->name,
                       "no port shares a PCIe switch with the GPU; %s is on the same NUMA node",
-                      near->name);
+                      closest->name);
 }
 
 /* Compares with the processors that this process may run on, as its children and its shell's
    may. */
 static void check_numa(struct doctor *d, const struct device *v)
 {
-    unsigned char near[TOPO_SYSFS_CPUS], mine[TOPO_SYSFS_CPUS];
+    unsigned char closest[TOPO_SYSFS_CPUS], mine[TOPO_SYSFS_CPUS];
     char allowed[4096];
 
     if (topo_sysfs_nodes(d->root) < 2)
@@ -355,7 +355,7 @@ static void check_numa(struct doctor *d, const struct device *v)
         return;
     }
     doctor_look(d, "sys/devices/system/node/node%d/cpulist", v->numa);
-    int known = topo_sysfs_list(d->value, near), common = 0;
+    int known = topo_sysfs_list(d->value, closest), common = 0;
     topo_sysfs_allowed(d->root, allowed, sizeof allowed);
     if (known)
         point_at(d, "proc/self/status");
@@ -364,7 +364,7 @@ static void check_numa(struct doctor *d, const struct device *v)
         return;
     }
     for (int i = 0; i < TOPO_SYSFS_CPUS; i++)
-        common |= near[i] & mine[i];
+        common |= closest[i] & mine[i];
     snprintf(d->value, sizeof d->value, "%s", allowed);
     if (!common)
         doctor_report(d, HEALTH_WARNING, HC_NUMA, v->name,

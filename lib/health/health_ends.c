@@ -46,7 +46,7 @@
 /* The upper quartile of a normal value, in deviations. */
 static const double quartile = 0.6745;
 
-struct health_met { /* one sample of an end */
+struct health_exchanges { /* one sample of an end */
     int partner;
     double value;
 };
@@ -183,7 +183,7 @@ static int ends_collect(struct health_ends *e, int k, int way, enum which which)
         int counts =
             !e->end[partner][other_way(e, way)].slow && !(e->excused && e->excused[partner]);
         if (which == ALL || (counts && (which == COUNTING || s->again)))
-            e->met[n++] = (struct health_met){partner, s->value};
+            e->met[n++] = (struct health_exchanges){partner, s->value};
     }
     return n;
 }
@@ -198,7 +198,7 @@ static double ends_median_of(struct health_ends *e, int n)
 
 static int by_partner(const void *a, const void *b)
 {
-    const struct health_met *x = a, *y = b;
+    const struct health_exchanges *x = a, *y = b;
 
     if (x->partner != y->partner)
         return x->partner < y->partner ? -1 : 1;
@@ -206,7 +206,7 @@ static int by_partner(const void *a, const void *b)
 }
 
 /* Returns the end of the next partner's group among n sorted samples, and its median. */
-static int next_partner(const struct health_met *met, int from, int n, double *median)
+static int next_partner(const struct health_exchanges *met, int from, int n, double *median)
 {
     int to = from;
 

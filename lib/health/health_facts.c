@@ -238,7 +238,7 @@ static void judge_seldom(const struct health_data *d, struct health_verdict *v)
         n[d->samples.at[i].src][HEALTH_OUT]++;
         n[d->samples.at[i].dst][HEALTH_IN]++;
     }
-    for (int k = 0; (d->asked & d->done & rounds) && k < d->hosts; k++) {
+    for (int k = 0; (d->requested & d->done & rounds) && k < d->hosts; k++) {
         int way = n[k][HEALTH_OUT] < n[k][HEALTH_IN] ? HEALTH_OUT : HEALTH_IN;
         if (n[k][way] >= HEALTH_SAMPLES_LEAST || d->host[k].silent || d->host[k].why[0])
             continue;

@@ -301,7 +301,8 @@ static void fleet_describe(const struct health_fleet *f, struct health_data *d)
     d->seed = f->seed;
     d->seconds = run_s;
     d->deadline_s = deadline_s;
-    d->asked = 1u << HEALTH_PART_LINKS | 1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY;
+    d->requested =
+        1u << HEALTH_PART_LINKS | 1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY;
     d->done = 1u << HEALTH_PART_LINKS;
 }
 
@@ -322,7 +323,7 @@ int health_fleet_run(const struct health_fleet *f, const struct health_rules *ru
         unsigned part = 1u << (d.samples.count ? HEALTH_PART_CONFIRM : HEALTH_PART_ROUNDS);
         rounds = p.rounds;
         d.wanted = d.samples.count ? d.wanted : rounds;
-        d.asked |= rounds ? part : 0;
+        d.requested |= rounds ? part : 0;
         whole = fleet_run_rounds(&r, &p);
         d.done |= whole && rounds ? part : 0;
         health_plan_release(&p);

@@ -262,7 +262,7 @@ void health_print_json(const struct health_report *t, FILE *out)
     jout_int(&j, "wrong_words", health_wrong_words(d));
     jout_int(&j, "when_s", d->when_s);
     jout_num(&j, "seconds", d->seconds);
-    json_put_parts(&j, "asked", d->asked);
+    json_put_parts(&j, "asked", d->requested);
     json_put_parts(&j, "done", d->done);
     put_texts(&j, "disabled", c->disable, c->disables, sizeof *c->disable);
     jout_int(&j, "ignored", t->ignored);

@@ -31,14 +31,14 @@ static int dump(struct health_kernel *k, int type, answer_fn take, void *arg)
             struct tcmsg tc;
             struct ifinfomsg link;
         } body;
-    } ask;
+    } request;
 
-    memset(&ask, 0, sizeof ask);
-    ask.head.nlmsg_len = sizeof ask;
-    ask.head.nlmsg_type = (unsigned short)type;
-    ask.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-    ask.body.link.ifi_family = AF_UNSPEC;
-    if (k->fd < 0 || send(k->fd, &ask, sizeof ask, 0) != sizeof ask)
+    memset(&request, 0, sizeof request);
+    request.head.nlmsg_len = sizeof request;
+    request.head.nlmsg_type = (unsigned short)type;
+    request.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    request.body.link.ifi_family = AF_UNSPEC;
+    if (k->fd < 0 || send(k->fd, &request, sizeof request, 0) != sizeof request)
         return -1;
     for (;;) {
         ssize_t got = recv(k->fd, space, sizeof space, 0);

@@ -454,7 +454,7 @@ int health_quick(const struct health_options *o, FILE *out, enum health_state *s
         const struct health_nic last = q.m->nics.at[i].last;
         q.m->nics.at[i] = (struct health_known){.last = last};
     }
-    d.asked = d.done = 1u << HEALTH_PART_LINKS;
+    d.requested = d.done = 1u << HEALTH_PART_LINKS;
     double start = tick_now_s();
     int rc = 0;
     for (int again = 0, twice = 1; rc == 0 && again < 2 && twice; again++) {

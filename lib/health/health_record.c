@@ -59,7 +59,7 @@ static const struct record head[] = {
     RECORD_INT(D, seed, "seed", INT64_MIN, INT64_MAX),
     RECORD_INT(D, rounds, "rounds", 0, ROUNDS_MOST),
     RECORD_INT(D, wanted, "wanted", 0, ROUNDS_MOST),
-    RECORD(OWN, D, asked, "asked", .read = record_read_parts, .put = record_put_parts),
+    RECORD(OWN, D, requested, "asked", .read = record_read_parts, .put = record_put_parts),
     RECORD(OWN, D, done, "done", .read = record_read_parts, .put = record_put_parts),
     RECORD_NUM(D, seconds, "seconds", 0, TIME_MOST),
     RECORD_NUM(D, deadline_s, "deadline_s", 0, TIME_MOST),

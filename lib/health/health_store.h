@@ -34,9 +34,9 @@ struct health_kind {
     const char *(*check)(void *whole, void *item, const char **key);
 };
 
-#define HEALTH_ITEMS(struct_, at_, count_, room_)                                              \
+#define HEALTH_ITEMS(struct_, at_, count_, space_)                                             \
     .size = sizeof *((struct_ *)0)->at_, .at = offsetof(struct_, at_),                         \
-    .count = offsetof(struct_, count_), .space = offsetof(struct_, room_)
+    .count = offsetof(struct_, count_), .space = offsetof(struct_, space_)
 #define HEALTH_LISTED(struct_, list_) HEALTH_ITEMS(struct_, list_.at, list_.count, list_.space)
 
 /* A nonempty name, converted by health_name_clean (health_data.h). */

@@ -162,8 +162,8 @@ enum {
 /* Issues loads of packs j, j + step, ... below `end` of a row; without a multiplication for
    each. */
 template <int N, class T>
-__device__ static __forceinline__ void cuda_loss_ask(T *held, const T *x, int j, int end,
-                                                     int step)
+__device__ static __forceinline__ void cuda_loss_exchange(T *held, const T *x, int j, int end,
+                                                          int step)
 {
     const T *from = x + j;
 
@@ -187,9 +187,9 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
 
     if (is_left_out(x, r, blockIdx.x))
         return;
-    cuda_loss_ask<N>(held, x, at, half, step);
+    cuda_loss_exchange<N>(held, x, at, half, step);
     kern_async_commit();
-    cuda_loss_ask<N>(held, x, at + half, all, step);
+    cuda_loss_exchange<N>(held, x, at + half, all, step);
     kern_async_commit();
     if (last < r.v) {
         end = kern_float(x[last]);
@@ -234,7 +234,7 @@ __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r
     const int step = LONG_PACKS * threads;
     kern_pack<T, N> h[LONG_PACKS];
 
-    cuda_loss_ask<N>(held, logits + blockIdx.x * r.ld, me * N, r.kept * N, threads * N);
+    cuda_loss_exchange<N>(held, logits + blockIdx.x * r.ld, me * N, r.kept * N, threads * N);
     for (int64_t row = blockIdx.x; row < r.n; row += gridDim.x) {
         T *x = logits + row * r.ld;
         const T *next = row + gridDim.x < r.n ? x + gridDim.x * r.ld : NULL;

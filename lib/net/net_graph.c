@@ -52,7 +52,7 @@ static struct net_graph *graph_entry_of(struct net *net, int64_t layer, const vo
     struct net_graph *at = t->at + (visit * WAYS + back) * places(net);
 
     for (int i = 0; t->on && i < places(net); i++)
-        if (!at[i].asked || (at[i].params == params && at[i].grads == grads))
+        if (!at[i].requested || (at[i].params == params && at[i].grads == grads))
             return &at[i];
     return NULL;
 }
@@ -76,12 +76,12 @@ static int graph_is_there(struct net *net, struct net_graph *g, int64_t layer, i
     struct kern *k = net->options.kern;
     struct err err;
 
-    if (g->asked && g->kern_bytes != k->bytes) {
+    if (g->requested && g->kern_bytes != k->bytes) {
         device_graph_free(g->graph); /* allocating memory has waited for all its runs */
         g->graph = NULL;
-        g->asked = 0;
+        g->requested = 0;
     }
-    if (g->graph || !g->asked)
+    if (g->graph || !g->requested)
         return g->graph != NULL;
     int rc = device_graph_begin(k->queue, &err);
     if (rc == 0) {

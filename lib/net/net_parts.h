@@ -30,7 +30,7 @@ struct net_graph {
     float *grads;
     /* kern.bytes at recording: the kernels' own memory is part of the graph */
     int64_t kern_bytes;
-    int asked;                  /* has been issued directly once, so that it can be recorded */
+    int requested;              /* has been issued directly once, so that it can be recorded */
     struct device_graph *graph; /* owned; NULL: issued directly */
 };
 

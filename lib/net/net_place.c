@@ -153,7 +153,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static void x_rooms_place(struct net *net, struct arena *arena)
+static void x_spaces_place(struct net *net, struct arena *arena)
 {
     struct net_buffers *n = net->buffers;
     int64_t bytes = dtype_bytes(net->options.compute), r = net->model->lora.rank;
@@ -209,7 +209,7 @@ static void place_products(struct net *net, struct arena *arena)
     if (low && !net->options.forward_only)
         n->dlow = arena_take(arena, low);
     if (k->act != net->options.compute)
-        x_rooms_place(net, arena);
+        x_spaces_place(net, arena);
     if (k->weight != net->options.compute) {
         int64_t r = net->model->lora.rank, w = 0;
 

@@ -42,7 +42,7 @@ struct paro_coll {
 
 /* ---- requests ---- */
 
-struct asked {
+struct requested {
     struct paro_spec spec;
     int64_t *counts; /* [ranks], owned; NULL for broadcast and all-reduce */
     struct paro_combine combine;
@@ -98,7 +98,7 @@ static int paro_sums(const struct paro_spec *s)
     return s->op == PARO_REDUCE_SCATTER || s->op == PARO_ALL_REDUCE;
 }
 
-static int take_type(struct asked *a, struct err *err)
+static int take_type(struct requested *a, struct err *err)
 {
     static const enum dtype types[] = {
         [PARO_F32] = DTYPE_F32,   [PARO_F64] = DTYPE_F64, [PARO_F16] = DTYPE_F16,
@@ -142,7 +142,7 @@ static int take_type(struct asked *a, struct err *err)
 }
 
 /* Copies the counts of all blocks and checks that their sum does not overflow. */
-static int take_counts(struct asked *a, int ranks, struct err *err)
+static int take_counts(struct requested *a, int ranks, struct err *err)
 {
     int blocks = a->spec.op == PARO_ALL_GATHER || a->spec.op == PARO_REDUCE_SCATTER;
     int64_t most = PICK_BYTES_MAX / a->vector.elem_bytes, left = most;
@@ -170,8 +170,8 @@ static int take_counts(struct asked *a, int ranks, struct err *err)
 }
 
 /* Checks a spec as far as possible without the other ranks.  Counts are copied. */
-static int take_spec(const struct paro_comm *c, const struct paro_spec *spec, struct asked *out,
-                     struct err *err)
+static int take_spec(const struct paro_comm *c, const struct paro_spec *spec,
+                     struct requested *out, struct err *err)
 {
     static const unsigned phases[] = {[PARO_ALL_GATHER] = SCHEDULE_ALL_GATHER,
                                       [PARO_REDUCE_SCATTER] = SCHEDULE_REDUCE_SCATTER,
@@ -207,7 +207,7 @@ static const char *const word_name[WORDS] = {"op",
                                              "mpi_type's size",
                                              "mpi_op on mpi_type"};
 
-static void paro_put_words(const struct asked *a, int ranks, int64_t *word)
+static void paro_put_words(const struct requested *a, int ranks, int64_t *word)
 {
     const struct paro_spec *s = &a->spec;
 
@@ -241,7 +241,7 @@ static int paro_differ(const struct world *w, int rank, int i, const int64_t *fi
 }
 
 /* COLLECTIVE: checks that all ranks make the same request. */
-static int asked_alike(const struct paro_comm *c, const struct asked *a, struct err *err)
+static int requests_match(const struct paro_comm *c, const struct requested *a, struct err *err)
 {
     int ranks = c->world->ranks, rc;
     int64_t word[WORDS], *all = mem_new((size_t)ranks, sizeof word);
@@ -257,7 +257,7 @@ static int asked_alike(const struct paro_comm *c, const struct asked *a, struct 
 }
 
 /* COLLECTIVE: resolves "auto", and the chunk if none was requested. */
-static int choose_algo(const struct paro_comm *c, struct asked *a, struct err *err)
+static int choose_algo(const struct paro_comm *c, struct requested *a, struct err *err)
 {
     int64_t elems = coll_vector_elems(&a->vector, c->world->ranks);
     int64_t chunk_bytes = PICK_CHUNK_USUAL;
@@ -409,7 +409,7 @@ static int paro_lost(const struct paro_comm *c, struct err *err)
 int paro_prepare(struct paro_comm *c, const struct paro_spec *spec, struct paro_coll **out,
                  struct paro_error *error)
 {
-    struct asked *a = mem_new(1, sizeof *a);
+    struct requested *a = mem_new(1, sizeof *a);
     struct paro_coll *p = mem_new(1, sizeof *p);
     struct err err = {0};
     int rc;
@@ -418,7 +418,7 @@ int paro_prepare(struct paro_comm *c, const struct paro_spec *spec, struct paro_
         rc = paro_lost(c, &err);
     } else {
         rc = world_agree(c->world, take_spec(c, spec, a, &err), &err);
-        rc = rc ? rc : asked_alike(c, a, &err);
+        rc = rc ? rc : requests_match(c, a, &err);
         rc = rc ? rc : choose_algo(c, a, &err);
     }
     if (rc == 0) {

@@ -18,7 +18,7 @@ enum { PLAN_BOUNDARY_AUTO = -1, PLAN_BOUNDARIES = TOPO_LEVELS_MAX - 1 };
 
 struct plan_boundaries {
     const struct topo *whole; /* borrowed */
-    int asked;                /* a boundary, or PLAN_BOUNDARY_AUTO */
+    int requested;            /* a boundary, or PLAN_BOUNDARY_AUTO */
     int count;                /* 1 at least */
     int level[PLAN_BOUNDARIES];
     struct topo topo[PLAN_BOUNDARIES]; /* owned */
@@ -28,7 +28,7 @@ struct plan_boundaries {
  * Lists the requested boundary, or all boundaries that differ (if none is worth searching, the
  * inmost).  ERR_MISMATCH if the fabric lacks the requested one.
  */
-int plan_boundaries_init(struct plan_boundaries *b, const struct topo *whole, int asked,
+int plan_boundaries_init(struct plan_boundaries *b, const struct topo *whole, int requested,
                          struct err *err);
 void plan_boundaries_release(struct plan_boundaries *b);
 

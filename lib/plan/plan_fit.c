@@ -17,7 +17,7 @@
 
 /* Tolerance of the least memory: shards are whole elements, and a flat ring needs other
    scratch. */
-static const double NEAR = 0.02;
+static const double CLOSE = 0.02;
 
 /* Returns the search with each `auto` set to the choice that needs least memory. */
 static struct plan_search least_of(const struct plan_search *s)
@@ -100,7 +100,7 @@ static struct plan_fit fit_at(const struct plan_search *least, int level)
         /* Once all groups are repeated, the fabric's raggedness no longer changes. */
         if (before.fit.groups >= g->count) {
             double seen = ceil(groups_seen(least, &before, &now, memory));
-            if (groups_seen(least, &before, &now, (1 + NEAR) * memory) > most)
+            if (groups_seen(least, &before, &now, (1 + CLOSE) * memory) > most)
                 break;
             next = seen > now.fit.groups ? seen : next;
         }
@@ -147,8 +147,8 @@ void plan_fit(const struct plan_search *s, struct plan_advice *out)
     struct plan_search least = least_of(s);
     const struct plan_case *c = &least.at;
 
-    *out = (struct plan_advice){.as_asked = smallest(&least)};
-    if (out->as_asked.fits || !c->model->unit)
+    *out = (struct plan_advice){.as_requested = smallest(&least)};
+    if (out->as_requested.fits || !c->model->unit)
         return;
     out->relief = (struct plan_relief){!c->recompute, c->micro_batch > 1, c->keep > 0,
                                        plan_layered(&c->settings) > 1};
@@ -180,14 +180,14 @@ static const char *fabric_text(const struct plan_search *s, const struct plan_fi
 /* "--recompute, --micro-batch=1 and --keep=0", as far as they apply. */
 static const char *relief_text(const struct plan_relief *r, char text[64])
 {
-    const int asked[] = {r->recompute, r->batch, r->keep, r->layered};
+    const int requested[] = {r->recompute, r->batch, r->keep, r->layered};
     static const char *const words[] = {"--recompute", "--micro-batch=1", "--keep=0",
                                         "--layered=1"};
     int left = r->recompute + r->batch + r->keep + r->layered;
 
     *text = 0;
     for (int i = 0; i < 4; i++)
-        if (asked[i]) {
+        if (requested[i]) {
             left--;
             strcat(strcat(text, words[i]), left > 1 ? ", " : left ? " and " : "");
         }
@@ -197,7 +197,7 @@ static const char *relief_text(const struct plan_relief *r, char text[64])
 /* Writes the effect of more groups, and what else would help. */
 static void say_fit(const struct plan_search *s, const struct plan_advice *a, char text[320])
 {
-    const struct plan_fit *fit = a->as_asked.fits ? &a->as_asked : &a->relieved;
+    const struct plan_fit *fit = a->as_requested.fits ? &a->as_requested : &a->relieved;
     struct units left, most;
     double bytes;
     char shape[64], relief[64];
@@ -210,10 +210,10 @@ static void say_fit(const struct plan_search *s, const struct plan_advice *a, ch
                  fabric_text(s, fit, shape));
         return;
     }
-    const char *what = plan_memory_heaviest(&a->as_asked.memory, &bytes);
+    const char *what = plan_memory_heaviest(&a->as_requested.memory, &bytes);
     snprintf(text, 320, "more groups would not help%s%s: %s remain, %s of it %s",
              relief[0] ? ", nor would " : "", relief,
-             units_bytes(&left, a->as_asked.memory.total), units_bytes(&most, bytes), what);
+             units_bytes(&left, a->as_requested.memory.total), units_bytes(&most, bytes), what);
 }
 
 int plan_fit_refuse(const struct plan_search *s, const struct plan_advice *a, struct err *err)
@@ -249,6 +249,6 @@ static void put_fit(struct jout *j, const char *key, const struct plan_fit *fit)
 
 void plan_put_advice(struct jout *j, const struct plan_advice *a)
 {
-    put_fit(j, "fits_on", &a->as_asked);
+    put_fit(j, "fits_on", &a->as_requested);
     put_fit(j, "fits_on_relieved", &a->relieved);
 }

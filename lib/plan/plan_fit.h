@@ -20,7 +20,7 @@ struct plan_relief {
 };
 
 struct plan_advice {
-    struct plan_fit as_asked;
+    struct plan_fit as_requested;
     struct plan_relief relief; /* considered if nothing fits with the requested settings */
     struct plan_fit relieved;
 };

@@ -204,13 +204,13 @@ void plan_footprint(const struct plan_cost *b, const struct plan_network *net,
     p->feasible = b->at->memory_bytes <= 0 || p->memory.total <= b->at->memory_bytes;
 }
 
-struct asked { /* a plan, as it is priced */
+struct requested { /* a plan, as it is priced */
     struct topo topo;
     struct plan_case at;
     struct plan_traffic traffic;
 };
 
-static void request(struct asked *a, const struct plan *p, enum device_kind device)
+static void request(struct requested *a, const struct plan *p, enum device_kind device)
 {
     topo_init_rateless(&a->topo, &p->groups);
     plan_case_of(p, &a->topo, &a->at);
@@ -218,7 +218,7 @@ static void request(struct asked *a, const struct plan *p, enum device_kind devi
     plan_traffic_init(&a->traffic, &a->topo, &p->model, p->trainable, p->keep);
 }
 
-static void asked_release(struct asked *a)
+static void requested_release(struct requested *a)
 {
     plan_traffic_release(&a->traffic);
     topo_release(&a->topo);
@@ -227,7 +227,7 @@ static void asked_release(struct asked *a)
 void plan_totals_on(const struct plan *p, enum device_kind device,
                     const struct plan_strategy *strategy, int n, double *bytes)
 {
-    struct asked a;
+    struct requested a;
 
     request(&a, p, device);
     const struct plan_network net = plan_network_of(&a.at);
@@ -237,12 +237,12 @@ void plan_totals_on(const struct plan *p, enum device_kind device,
         plan_footprint(&b, &net, &price);
         bytes[i] = price.memory.total;
     }
-    asked_release(&a);
+    requested_release(&a);
 }
 
 double plan_sums_on(const struct plan *p, enum device_kind device)
 {
-    struct asked a;
+    struct requested a;
 
     request(&a, p, device);
     struct plan_cost b = plan_cost_of(&a.at, &a.traffic, p->strategy, p->algo);
@@ -250,7 +250,7 @@ double plan_sums_on(const struct plan *p, enum device_kind device)
 
     for (int k = 0; k < a.traffic.kinds; k++)
         bytes = fmax(bytes, (double)sums_bytes(&b, &a.traffic.share[k * a.traffic.spans]));
-    asked_release(&a);
+    requested_release(&a);
     return bytes;
 }
 

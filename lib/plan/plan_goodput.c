@@ -297,14 +297,15 @@ static int survive_with(const struct plan_case *c, const struct plan_traffic *t,
 
 void plan_survive(const struct plan_case *c, const struct plan_traffic *t, struct plan_price *p)
 {
-    int asked = c->failures.copies, any = asked == PLAN_COPIES_AUTO;
+    int requested = c->failures.copies, any = requested == PLAN_COPIES_AUTO;
     double rest = c->memory_bytes > 0 ? c->memory_bytes - p->memory.total : INFINITY;
     struct plan_survival now;
 
     p->survival = (struct plan_survival){.mtbf_s = c->failures.mtbf_s};
     if (!(c->failures.mtbf_s > 0))
         return;
-    for (int copies = any ? 0 : asked; copies <= (any ? PLAN_COPIES_TRIED : asked); copies++)
+    for (int copies = any ? 0 : requested; copies <= (any ? PLAN_COPIES_TRIED : requested);
+         copies++)
         if (survive_with(c, t, p, copies, &now) == 0 &&
             (!any || copies == 0 || now.copy_memory <= rest) &&
             now.goodput > p->survival.goodput * (1 + GAIN))

@@ -169,10 +169,10 @@ static int set_batch(struct plan_search *s, const struct plan_request *request, 
  * Frozen parameters have no f32 master copy: their values at rest are the only ones, so f32 and
  * f16 inputs need f32.  Masks are exact in bf16.
  */
-static enum dtype param_type(enum dtype asked, const struct model *m)
+static enum dtype param_type(enum dtype requested, const struct model *m)
 {
-    if ((int)asked != PLAN_REQUEST_AUTO)
-        return asked;
+    if ((int)requested != PLAN_REQUEST_AUTO)
+        return requested;
     return m->partial && !(m->sparse.share > 0) && strcmp(m->dtype, "bf16") ? DTYPE_F32
                                                                             : DTYPE_BF16;
 }
@@ -394,13 +394,13 @@ static int answer_compare(const struct plan_request *request, FILE *out, int *fo
     return rc;
 }
 
-static int answer_scale(const struct plan_request *request, const struct plan_search *asked,
+static int answer_scale(const struct plan_request *request, const struct plan_search *requested,
                         FILE *out, int *found, struct err *err)
 {
     struct plan_scale s = {.from = request->scale[0], .to = request->scale[1]};
     struct plan_advice advice;
 
-    if (plan_scale_run(&s, asked, err))
+    if (plan_scale_run(&s, requested, err))
         return -1;
     (request->json  ? plan_scale_print_json
      : request->svg ? plan_scale_draw
@@ -409,8 +409,8 @@ static int answer_scale(const struct plan_request *request, const struct plan_se
     if (*found)
         return 0;
     struct plan_search last = s.point[s.points - 1].search;
-    plan_fit(asked, &advice);
-    last.groups = asked->groups;
+    plan_fit(requested, &advice);
+    last.groups = requested->groups;
     plan_fit_refuse(&last, &advice, err);
     return 0;
 }

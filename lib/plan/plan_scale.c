@@ -47,18 +47,18 @@ static void grow(struct topo *to, const struct topo *from, int ranks)
     mem_free(group_of);
 }
 
-static int run_point(struct plan_scale *s, const struct plan_search *asked, int ranks,
+static int run_point(struct plan_scale *s, const struct plan_search *requested, int ranks,
                      struct err *err)
 {
     struct plan_scale_point *p = &s->point[s->points];
     struct plan_boundaries groups;
     struct topo topo;
 
-    grow(&topo, plan_search_whole(asked), ranks);
-    int rc =
-        plan_boundaries_init(&groups, &topo, asked->groups ? asked->groups->asked : 0, err);
+    grow(&topo, plan_search_whole(requested), ranks);
+    int rc = plan_boundaries_init(&groups, &topo,
+                                  requested->groups ? requested->groups->requested : 0, err);
     if (rc == 0) {
-        p->search = *asked;
+        p->search = *requested;
         p->search.groups = &groups;
         rc = plan_search(&p->search, err);
         p->level = plan_search_level(&p->search);
@@ -76,12 +76,12 @@ static int run_point(struct plan_scale *s, const struct plan_search *asked, int 
     return rc;
 }
 
-int plan_scale_run(struct plan_scale *s, const struct plan_search *asked, struct err *err)
+int plan_scale_run(struct plan_scale *s, const struct plan_search *requested, struct err *err)
 {
     s->points = 0;
     s->survives = 0;
     for (int64_t ranks = s->from;; ranks = 2 * ranks < s->to ? 2 * ranks : s->to) {
-        if (run_point(s, asked, (int)ranks, err))
+        if (run_point(s, requested, (int)ranks, err))
             return err_prefix(err, "--scale: %" PRId64 " ranks: ", ranks);
         if (ranks == s->to)
             return 0;

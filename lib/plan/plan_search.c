@@ -42,19 +42,19 @@ static void add_boundary(struct plan_boundaries *b, int level)
     topo_at_boundary(b->whole, level, &b->topo[b->count++]);
 }
 
-int plan_boundaries_init(struct plan_boundaries *b, const struct topo *whole, int asked,
+int plan_boundaries_init(struct plan_boundaries *b, const struct topo *whole, int requested,
                          struct err *err)
 {
     int all = whole->levels - 1;
 
-    if (asked >= all)
+    if (requested >= all)
         return err_set(err, ERR_MISMATCH,
                        "--group-level: %d, expected 0 to %d or auto: the fabric has %d levels",
-                       asked, all - 1, whole->levels);
-    *b = (struct plan_boundaries){.whole = whole, .asked = asked};
-    if (asked >= 0)
-        add_boundary(b, asked);
-    for (int level = 0; asked < 0 && level < all; level++)
+                       requested, all - 1, whole->levels);
+    *b = (struct plan_boundaries){.whole = whole, .requested = requested};
+    if (requested >= 0)
+        add_boundary(b, requested);
+    for (int level = 0; requested < 0 && level < all; level++)
         if (topo_boundary_is_new(whole, level))
             add_boundary(b, level);
     if (b->count == 0)
@@ -147,9 +147,9 @@ static void prefer_less_memory(struct plan_search *s)
     for (int i = 0; fastest >= 0 && i < PLAN_STRATEGIES; i++) {
         const struct plan_price *p = &s->list[i], *top = &s->list[fastest];
         const struct plan_price *best = &s->list[s->best];
-        int near = plan_price_gross_s(p) <= plan_price_gross_s(top) * (1 + PLAN_TIE);
+        int tied = plan_price_gross_s(p) <= plan_price_gross_s(top) * (1 + PLAN_TIE);
         int less = p->memory.total * (1 + PLAN_TIE) < top->memory.total;
-        if (plan_search_allows(s, i) && p->feasible && near && less &&
+        if (plan_search_allows(s, i) && p->feasible && tied && less &&
             !plan_price_less(top->slow_bytes, p->slow_bytes) &&
             (plan_price_less(p->memory.total, best->memory.total) ||
              (!search_differ(p->memory.total, best->memory.total) &&
@@ -320,22 +320,22 @@ static int next_layered(const struct plan_search *s, struct plan_case *c)
 static void try_batches(struct plan_search *now, const struct plan_traffic *t,
                         struct plan_search *kept, int *found)
 {
-    struct plan_search asked = *now;
+    struct plan_search requested = *now;
     unsigned allowed = 0;
 
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         allowed |= (unsigned)plan_search_allows(now, i) << i;
-    if (asked.auto_layered) /* otherwise it is the chosen one */
-        asked.at.layered = now->at.layered = 1;
+    if (requested.auto_layered) /* otherwise it is the chosen one */
+        requested.at.layered = now->at.layered = 1;
     now->at.micro_batch = 0;
-    while (next_batch(&asked, &now->at))
+    while (next_batch(&requested, &now->at))
         do {
             plan_price_fastest(&now->at, t, allowed, limit_s(now, kept, *found), now->list);
             search_choose(now, t);
             if (!(*found)++ || is_ahead(now, kept))
                 *kept = *now;
-        } while (next_layered(&asked, &now->at));
-    now->at = asked.at;
+        } while (next_layered(&requested, &now->at));
+    now->at = requested.at;
 }
 
 double plan_search_storage(const struct plan_search *s)
@@ -377,10 +377,10 @@ static void search_at(struct plan_search *s, int boundary, const struct plan_tra
 
 /* Searches one boundary after the other into s: keeps the first result, or one that is ahead of
    it. */
-static void take_boundary(struct plan_search *s, const struct plan_search *asked, int boundary,
-                          const struct plan_traffic *t, int list)
+static void take_boundary(struct plan_search *s, const struct plan_search *requested,
+                          int boundary, const struct plan_traffic *t, int list)
 {
-    struct plan_search now = *asked;
+    struct plan_search now = *requested;
     int keep[PLAN_KEEPS], at = 0;
 
     search_at(&now, boundary, t);
@@ -401,17 +401,17 @@ static void take_boundary(struct plan_search *s, const struct plan_search *asked
 
 void plan_search_choose(struct plan_search *s, const struct plan_traffic *t)
 {
-    const struct plan_search asked = *s;
+    const struct plan_search requested = *s;
     int keep[PLAN_KEEPS], keeps = keeps_of(s, keep);
 
-    for (int i = 0; i < boundaries_of(&asked); i++)
-        take_boundary(s, &asked, i, t + i * keeps, 0);
+    for (int i = 0; i < boundaries_of(&requested); i++)
+        take_boundary(s, &requested, i, t + i * keeps, 0);
 }
 
 /* Holds the traffic of one boundary at a time: with many ranks it is large. */
 int plan_search(struct plan_search *s, struct err *err)
 {
-    const struct plan_search asked = *s;
+    const struct plan_search requested = *s;
     int keep[PLAN_KEEPS], keeps = keeps_of(s, keep), ranks = topo_of(s, 0)->groups.ranks;
     int64_t largest_batch = !s->auto_batch        ? s->at.micro_batch
                             : !s->at.global_batch ? PLAN_SEARCH_MAX
@@ -435,9 +435,9 @@ int plan_search(struct plan_search *s, struct err *err)
                 err, ERR_MISMATCH,
                 "--copies: %d, expected fewer than the groups, of which there are %d",
                 s->at.failures.copies, topo_of(s, i)->groups.count);
-    for (int i = 0; i < boundaries_of(&asked); i++) {
-        struct plan_traffic *t = traffic_at(&asked, &i, 1);
-        take_boundary(s, &asked, i, t, 1);
+    for (int i = 0; i < boundaries_of(&requested); i++) {
+        struct plan_traffic *t = traffic_at(&requested, &i, 1);
+        take_boundary(s, &requested, i, t, 1);
         search_drop(t, keeps);
     }
     return 0;

@@ -16,7 +16,7 @@
 static const double STEP = 1.0905077326652577; /* 2^(1/8) */
 
 struct probe {
-    const struct plan_search *asked;
+    const struct plan_search *requested;
     const struct plan_traffic *traffic;
     const struct plan_changes *from;
     enum plan_dial dial;
@@ -32,14 +32,14 @@ struct winner {
  */
 static struct winner winner_on_slower(const struct probe *p, double times)
 {
-    const struct plan_search *asked = p->asked;
-    struct plan_search s = *asked;
+    const struct plan_search *requested = p->requested;
+    struct plan_search s = *requested;
     struct plan_boundaries groups;
     struct topo t;
     struct err ignored;
-    int level = plan_search_level(asked);
+    int level = plan_search_level(requested);
 
-    topo_at_boundary(plan_search_whole(asked), 0, &t);
+    topo_at_boundary(plan_search_whole(requested), 0, &t);
     for (int l = level + 1; l < t.levels; l++) {
         t.level[l].port_Bps *= times;
         t.level[l].flow_Bps *= times;
@@ -49,7 +49,8 @@ static struct winner winner_on_slower(const struct probe *p, double times)
         t.port[k].out_Bps *= times;
         t.port[k].in_Bps *= times;
     }
-    plan_boundaries_init(&groups, &t, asked->groups->asked, &ignored); /* as requested */
+    plan_boundaries_init(&groups, &t, requested->groups->requested,
+                         &ignored); /* as requested */
     s.groups = &groups;
     plan_search(&s, &ignored); /* cannot fail: it was run before */
     struct winner w = {s.best, plan_search_level(&s)};
@@ -61,7 +62,7 @@ static struct winner winner_on_slower(const struct probe *p, double times)
 /* Returns the winner with the dial at v. */
 static struct winner winner_at(const struct probe *p, double v)
 {
-    struct plan_search s = *p->asked;
+    struct plan_search s = *p->requested;
 
     if (p->dial == PLAN_DIAL_SLOW && s.groups && s.groups->count > 1)
         return winner_on_slower(p, v / p->from->now[PLAN_DIAL_SLOW]);
@@ -82,7 +83,8 @@ static int what_if_is_same(struct winner a, struct winner b)
 
 static int is_old(const struct probe *p, struct winner w)
 {
-    return what_if_is_same(w, (struct winner){p->asked->best, plan_search_level(p->asked)});
+    return what_if_is_same(
+        w, (struct winner){p->requested->best, plan_search_level(p->requested)});
 }
 
 /*

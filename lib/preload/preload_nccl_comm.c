@@ -39,14 +39,14 @@ struct talk {
     char *memory; /* [ranks + 1][TALK_BYTES] on the GPU; the last is this rank's */
     cudaStream_t stream;
     cudaEvent_t done;
-    struct asking *asking; /* a request that has not returned: owned; NULL */
+    struct querying *querying; /* a request that has not returned: owned; NULL */
 };
 
 /*
  * NCCL may block in a call until the other ranks arrive, so a separate thread makes the call.
  * The thread ends at the latest when the program's communicators are aborted.
  */
-struct asking {
+struct querying {
     struct preload_comm **comm; /* [n], owned */
     int n;
     char mine[TALK_BYTES];
@@ -76,7 +76,7 @@ struct preload_comm {
      * a request on the program's communicator, so that this is not freed meanwhile.
      */
     atomic_int removed, calls;
-    pthread_mutex_t asks;
+    pthread_mutex_t requests;
     pthread_t ending;
     int ends;
 };
@@ -106,32 +106,32 @@ static void nap(void)
 }
 
 /* Sends this rank's message, unless the program is aborting the communicator. */
-static ncclResult_t ask_one(struct preload_comm *c, const void *mine, size_t each)
+static ncclResult_t query_one(struct preload_comm *c, const void *mine, size_t each)
 {
     struct talk *t = &c->talk;
     char *at = t->memory + (size_t)c->ranks * TALK_BYTES;
     ncclResult_t rc = ncclInternalError;
 
-    pthread_mutex_lock(&c->asks);
+    pthread_mutex_lock(&c->requests);
     if (!c->removed)
         rc =
             cudaSetDevice(c->gpu) == cudaSuccess &&
                     cudaMemcpyAsync(at, mine, each, cudaMemcpyDefault, t->stream) == cudaSuccess
                 ? c->real->all_gather(at, t->memory, each, ncclUint8, c->comm, t->stream)
                 : ncclUnhandledCudaError;
-    pthread_mutex_unlock(&c->asks);
+    pthread_mutex_unlock(&c->requests);
     return rc;
 }
 
 /* Ranks of one process wait for each other, so they send in one group. */
-static void *ask_all(void *arg)
+static void *query_all(void *arg)
 {
-    struct asking *a = arg;
+    struct querying *a = arg;
     const struct preload_real *real = a->comm[0]->real;
 
     a->rc = a->n > 1 ? real->group_start() : ncclSuccess;
     for (int i = 0; i < a->n && a->rc == ncclSuccess; i++)
-        a->rc = ask_one(a->comm[i], a->mine, a->each);
+        a->rc = query_one(a->comm[i], a->mine, a->each);
     if (a->n > 1) {
         ncclResult_t end = real->group_end();
         a->rc = a->rc == ncclSuccess ? end : a->rc;
@@ -140,14 +140,14 @@ static void *ask_all(void *arg)
     return NULL;
 }
 
-static void asking_end(struct talk *t)
+static void querying_end(struct talk *t)
 {
-    if (!t->asking)
+    if (!t->querying)
         return;
-    pthread_join(t->asking->thread, NULL);
-    mem_free(t->asking->comm);
-    mem_free(t->asking);
-    t->asking = NULL;
+    pthread_join(t->querying->thread, NULL);
+    mem_free(t->querying->comm);
+    mem_free(t->querying);
+    t->querying = NULL;
 }
 
 static int nccl_comm_hear(void *arg, struct err *err)
@@ -183,28 +183,28 @@ static int nothing_yet(struct preload_comm *c, double since, struct err *err)
 }
 
 /* Starts sending the messages of all comm[n]. */
-static int talk_ask(struct preload_comm *const *comm, int n, const void *mine, size_t each,
-                    struct err *err)
+static int talk_request(struct preload_comm *const *comm, int n, const void *mine, size_t each,
+                        struct err *err)
 {
     struct talk *t = &comm[0]->talk;
-    struct asking *a = t->asking = mem_new(1, sizeof *a);
+    struct querying *a = t->querying = mem_new(1, sizeof *a);
     double since = tick_now_s();
 
-    *a = (struct asking){.n = n, .each = each};
+    *a = (struct querying){.n = n, .each = each};
     memcpy(a->mine, mine, each);
     a->comm = mem_new((size_t)n, sizeof *a->comm);
     memcpy(a->comm, comm, (size_t)n * sizeof *comm);
-    if (pthread_create(&a->thread, NULL, ask_all, a)) {
+    if (pthread_create(&a->thread, NULL, query_all, a)) {
         mem_free(a->comm);
         mem_free(a);
-        t->asking = NULL;
+        t->querying = NULL;
         return err_set(err, ERR_SYS, "cannot start a thread for messages between ranks");
     }
     while (!a->is_back)
         if (nothing_yet(comm[0], since, err))
             return -1;
     ncclResult_t rc = a->rc;
-    asking_end(t);
+    querying_end(t);
     if (rc != ncclSuccess)
         return err_set(err, ERR_DEVICE, "cannot send messages between ranks: %s",
                        ncclGetErrorString(rc));
@@ -244,7 +244,7 @@ static int nccl_comm_share(void *arg, void *bytes, int n, int root, struct err *
 
     assert(n <= TALK_BYTES);
     int rc =
-        talk_ask(&c, 1, bytes, (size_t)n, err) || talk_end(c, (size_t)n, all, err) ? -1 : 0;
+        talk_request(&c, 1, bytes, (size_t)n, err) || talk_end(c, (size_t)n, all, err) ? -1 : 0;
     if (rc == 0)
         memcpy(bytes, all + (size_t)root * (size_t)n, (size_t)n);
     mem_free(all);
@@ -303,7 +303,7 @@ void preload_comm_free(struct preload_comm *c)
     if (c->behind)
         cudaEventDestroy(c->behind);
     (void)cudaSetDevice(c->gpu);
-    asking_end(&c->talk);
+    querying_end(&c->talk);
     if (c->talk.done)
         cudaEventDestroy(c->talk.done);
     if (c->talk.stream)
@@ -314,7 +314,7 @@ void preload_comm_free(struct preload_comm *c)
                  (long long)c->took);
     if (c->groups.count)
         groups_release(&c->groups);
-    pthread_mutex_destroy(&c->asks);
+    pthread_mutex_destroy(&c->requests);
     mem_free(c);
     preload_be_again(program);
     preload_own(was);
@@ -338,10 +338,10 @@ void preload_comm_abort(struct preload_comm *c)
 
     c->removed = 1;
     int busy;
-    while ((busy = pthread_mutex_trylock(&c->asks)) && tick_now_s() - since < call_s)
+    while ((busy = pthread_mutex_trylock(&c->requests)) && tick_now_s() - since < call_s)
         nap();
     if (!busy)
-        pthread_mutex_unlock(&c->asks);
+        pthread_mutex_unlock(&c->requests);
     int was = preload_own(1);
     c->ends = pthread_create(&c->ending, NULL, nccl_comm_end, c) == 0;
     if (!c->ends)
@@ -370,11 +370,11 @@ static struct preload_comm *comm_new(ncclComm_t comm, const struct preload_real 
 
     c->comm = comm;
     c->real = real;
-    pthread_mutex_init(&c->asks, NULL);
+    pthread_mutex_init(&c->requests, NULL);
     if (ncclCommCount(comm, &c->ranks) != ncclSuccess ||
         ncclCommUserRank(comm, &c->rank) != ncclSuccess ||
         ncclCommCuDevice(comm, &c->gpu) != ncclSuccess) {
-        pthread_mutex_destroy(&c->asks);
+        pthread_mutex_destroy(&c->requests);
         mem_free(c);
         return NULL;
     }
@@ -428,7 +428,7 @@ ncclResult_t preload_comm_new(ncclComm_t *comm, int n, const struct preload_real
                          "no memory, stream or event for messages between ranks");
     }
     if (rc == 0 && knows)
-        rc = talk_ask(known, knows, &mine, sizeof mine, &err);
+        rc = talk_request(known, knows, &mine, sizeof mine, &err);
     for (int i = 0; i < knows && rc == 0; i++)
         rc = hear_all(known[i], &err);
     if (rc && err.code == ERR_PEER)

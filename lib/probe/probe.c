@@ -198,15 +198,15 @@ int probe_summarize(struct world *world, double mine, double error, struct probe
  * from the start of `in`.  The last bytes of a flow that is no multiple of 8 are compared as
  * part of a word.
  */
-static int64_t wrong_words(const struct probe *p, const struct probe_round *r, int gone)
+static int64_t wrong_words(const struct probe *p, const struct probe_round *r, int sent)
 {
     int64_t wrong = 0, base = 0;
 
     for (int i = 0; i < r->mines; i++) {
         const struct probe_flow *f = &r->mine[i];
-        if ((gone ? f->src : f->dst) != p->world->rank)
+        if ((sent ? f->src : f->dst) != p->world->rank)
             continue;
-        const char *there = gone ? p->in : p->out + base;
+        const char *there = sent ? p->in : p->out + base;
         for (int64_t at = 0; at < f->bytes; at += 8) {
             uint64_t want = probe_word_of(f->src, p->turn, at / 8);
             int64_t left = f->bytes - at;
@@ -476,7 +476,7 @@ int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn,
 {
     /* With each trip the first rank of a pair tells the other whether another one follows. */
     uint64_t *say = (uint64_t *)(void *)p->in;
-    const uint64_t *told = (const uint64_t *)(const void *)p->out;
+    const uint64_t *reported = (const uint64_t *)(const void *)p->out;
     struct probe_round r = {0};
     double begun, took = 0;
     int me = p->world->rank, mine = 0, last = 0, more = 1;
@@ -501,7 +501,7 @@ int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn,
             if (r.mine[0].src == me)
                 *least_s = *least_s > 0 && *least_s < took ? *least_s : took;
             else
-                more = *told != 0;
+                more = *reported != 0;
         }
     }
     double left = begin + (last + 1) * budget_s - tick_now_s();

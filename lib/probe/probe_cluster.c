@@ -100,10 +100,10 @@ static int list_parts(struct finder *f, int nth)
 }
 
 /* Joins the ends of edges from .. to - 1 that are shorter than `near`. */
-static void join_local(struct finder *f, size_t from, size_t to, double near)
+static void join_local(struct finder *f, size_t from, size_t to, double within)
 {
     for (size_t i = from; i < to; i++)
-        if (f->edge[i].length < near)
+        if (f->edge[i].length < within)
             join_parts(f, f->edge[i].a, f->edge[i].b);
 }
 
@@ -160,7 +160,7 @@ static int64_t enough_pairs(const struct finder *f)
  * Runs a tournament of the parts' nth members (circle method: one stays, the others rotate), as
  * long as *left pairs remain.  Parts joined in the meantime are not paired.
  */
-static int run_tournament(struct finder *f, double near, int nth, int64_t *left,
+static int run_tournament(struct finder *f, double within, int nth, int64_t *left,
                           struct err *err)
 {
     int n = list_parts(f, nth), even = n + n % 2;
@@ -178,7 +178,7 @@ static int run_tournament(struct finder *f, double near, int nth, int64_t *left,
         if (cluster_run_round(f, pairs, err))
             return -1;
         *left -= pairs;
-        join_local(f, from, f->edges, near);
+        join_local(f, from, f->edges, within);
     }
     return 0;
 }
@@ -235,15 +235,15 @@ static int run_first(struct finder *f, struct err *err)
      * them.
      */
     int *seen = mem_new((size_t)f->ranks, sizeof *seen), rc = 0;
-    double near = find_cut(f);
-    if (isinf(near))
-        near = 0; /* one level so far: nothing is nearer than the rest */
-    join_local(f, 0, reflected, near);
+    double within = find_cut(f);
+    if (isinf(within))
+        within = 0; /* one level so far: nothing is nearer than the rest */
+    join_local(f, 0, reflected, within);
     for (size_t i = reflected; i < f->edges; i++) {
         const struct edge *e = &f->edge[i];
-        seen[abs(e->a - e->b)] |= e->length < near && f->part[e->a] != f->part[e->b];
+        seen[abs(e->a - e->b)] |= e->length < within && f->part[e->a] != f->part[e->b];
     }
-    join_local(f, reflected, f->edges, near);
+    join_local(f, reflected, f->edges, within);
     for (int d = 1, left = cluster_log2_up(f->ranks); rc == 0 && left > 0 && d < f->ranks;
          d++) {
         size_t from = f->edges;
@@ -251,7 +251,7 @@ static int run_first(struct finder *f, struct err *err)
             continue;
         left--;
         rc = run_shift(f, d, err);
-        join_local(f, from, f->edges, near);
+        join_local(f, from, f->edges, within);
     }
     for (int r = 0; r < f->ranks; r++) /* the final cut starts again from all edges */
         f->part[r] = r;
@@ -267,23 +267,23 @@ static int find_levels(struct finder *f, struct err *err)
         return 0; /* no links, so nothing to cut */
     if (run_first(f, err))
         return -1;
-    double near = find_cut(f);
+    double within = find_cut(f);
     int64_t left = enough_pairs(f);
     /* All distances alike: rule out that a whole group was disturbed, or was not measured
        inside. */
-    if (isinf(near) && run_tournament(f, 0, 0, &left, err))
+    if (isinf(within) && run_tournament(f, 0, 0, &left, err))
         return -1;
     while (f->out.partitions < PROBE_PARTITIONS_MAX) {
-        near = find_cut(f);
-        if (isinf(near))
+        within = find_cut(f);
+        if (isinf(within))
             return 0;
-        join_local(f, 0, f->edges, near);
+        join_local(f, 0, f->edges, within);
         /* Confirm the parts of this level: until CONFIRMATIONS tournaments in a row join none,
            or the pairs are used up. */
         int parts = list_parts(f, 0);
         for (int calm = 0; parts > 1 && calm < CONFIRMATIONS && left > 0; calm++) {
             int before = parts;
-            if (run_tournament(f, near, calm, &left, err))
+            if (run_tournament(f, within, calm, &left, err))
                 return -1;
             parts = list_parts(f, 0);
             if (parts < before) {

@@ -291,17 +291,17 @@ static size_t curve_entry_of(const struct rank_curve *c, int64_t t)
 }
 
 /* Returns whether a query is the announced one. */
-static int is_asked(const struct rank_curve *c, const struct rank_score *how, int64_t T)
+static int is_requested(const struct rank_curve *c, const struct rank_score *how, int64_t T)
 {
     int64_t have = rank_curve_epochs(c),
-            asked = c->query.T && c->query.T < have ? c->query.T : have;
+            requested = c->query.T && c->query.T < have ? c->query.T : have;
 
-    return !c->query.kept || (T == asked && (!how || how->method == c->query.how.method));
+    return !c->query.kept || (T == requested && (!how || how->method == c->query.how.method));
 }
 
 double rank_curve_loss(const struct rank_curve *c, int64_t T)
 {
-    assert(T >= 1 && T <= rank_curve_epochs(c) && is_asked(c, NULL, T));
+    assert(T >= 1 && T <= rank_curve_epochs(c) && is_requested(c, NULL, T));
     return T <= c->base ? c->past.loss : c->loss[curve_entry_of(c, T)];
 }
 
@@ -320,7 +320,7 @@ static struct rank_past up_to(const struct rank_curve *c, const struct rank_scor
 
 double rank_curve_score(const struct rank_curve *c, const struct rank_score *how, int64_t T)
 {
-    assert(T >= 1 && T <= rank_curve_epochs(c) && is_asked(c, how, T));
+    assert(T >= 1 && T <= rank_curve_epochs(c) && is_requested(c, how, T));
     if (how->method == RANK_LAST)
         return rank_curve_loss(c, T);
     double m = up_to(c, how, T).m;

@@ -120,16 +120,16 @@ static int are_known(const struct token_tables *t)
 }
 
 /* Whether an added token could lie at a gap. */
-static int meets_gaps(const struct token_vocab *v, const struct token_added *a)
+static int joins_gaps(const struct token_vocab *v, const struct token_added *a)
 {
     const struct token_piece *p = &v->piece[a->id];
     const char *text = v->text + p->at, *end = text + p->bytes;
-    int n, meets = is_edge(token_code_at(text, &n)) ||
+    int n, joins = is_edge(token_code_at(text, &n)) ||
                    is_edge(token_code_at(token_code_before(text, end), &n));
 
-    for (int64_t i = 0; i < p->bytes && !meets; i++)
-        meets = is_gap(text, i, p->bytes);
-    return meets;
+    for (int64_t i = 0; i < p->bytes && !joins; i++)
+        joins = is_gap(text, i, p->bytes);
+    return joins;
 }
 
 void token_tables_prepare(struct token_tables *t)
@@ -149,7 +149,7 @@ void token_tables_prepare(struct token_tables *t)
     }
     t->cuttable = are_local(&t->normal) && are_known(t) && (!t->late.count || !t->find[1]);
     for (int i = 0; i < t->added_count; i++)
-        t->cuttable &= !meets_gaps(&t->vocab, &t->added[i]);
+        t->cuttable &= !joins_gaps(&t->vocab, &t->added[i]);
 }
 
 void token_tables_release(struct token_tables *t)

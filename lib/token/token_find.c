@@ -116,7 +116,7 @@ static const struct token_added *match_at(const struct token_finder *f, const ch
 }
 
 /* The character at p; U+FFFD for an invalid byte. */
-static uint32_t code_near(const char *p, const char *end)
+static uint32_t code_close_to(const char *p, const char *end)
 {
     char tail[5] = {0};
     uint32_t code = 0;
@@ -127,9 +127,9 @@ static uint32_t code_near(const char *p, const char *end)
 
 static int is_alone(const char *begin, const char *from, const char *to, const char *end)
 {
-    if (from > begin && token_is_word(code_near(token_code_before(begin, from), from)))
+    if (from > begin && token_is_word(code_close_to(token_code_before(begin, from), from)))
         return 0;
-    return to == end || !token_is_word(code_near(to, end));
+    return to == end || !token_is_word(code_close_to(to, end));
 }
 
 int token_finder_next(const struct token_finder *f, const char *begin, const char *done,
@@ -154,11 +154,11 @@ int token_finder_next(const struct token_finder *f, const char *begin, const cha
         *found = (struct token_found){p < done && a->lstrip ? done : p, to, to, a->id};
         while (a->lstrip && found->from > done) {
             const char *last = token_code_before(done, found->from);
-            if (!token_is_space(code_near(last, found->from)))
+            if (!token_is_space(code_close_to(last, found->from)))
                 break;
             found->from = last;
         }
-        while (a->rstrip && found->to < end && token_is_space(code_near(found->to, end)))
+        while (a->rstrip && found->to < end && token_is_space(code_close_to(found->to, end)))
             found->to += (unsigned char)*found->to < 0x80 ? 1 : utf8_next(found->to, NULL);
         if (found->from >= found->to) {
             p = to - 1;

@@ -249,8 +249,8 @@ static int answer(void *arg, const int64_t what[WORLD_REQUEST], void *to, int64_
                           err);
 }
 
-static int ask_host(struct train_source *s, int host, const struct ckpt_block *b, int k,
-                    void *out, struct err *err)
+static int query_host(struct train_source *s, int host, const struct ckpt_block *b, int k,
+                      void *out, struct err *err)
 {
     const struct world *w = s->train->world;
     int rank = groups_rank(&w->groups, host, w->rank % w->groups.members[host]);
@@ -287,7 +287,7 @@ static int find_fetch(void *arg, const struct ckpt_block *b, int attempt, void *
                 continue;
             return local_saver
                        ? find_read_file(s, &s->open, b->file, k, b->offset, b->bytes, out, err)
-                       : ask_host(s, host[k], b, k, out, err);
+                       : query_host(s, host[k], b, k, out, err);
         }
     if (s->has_shared && attempt == 0)
         return read_shared(s, b, out, err);

@@ -84,12 +84,12 @@ static int move_others(const char *from, const char *to)
 
     for (int i = 0; i < all.count; i++) {
         const char *name = all.entry[i]->d_name;
-        int asks = strcmp(name, "STOP") == 0 || strcmp(name, "SAVE") == 0;
+        int requests = strcmp(name, "STOP") == 0 || strcmp(name, "SAVE") == 0;
         char *at = io_join(from, name), *there = io_join(to, name);
-        if (!asks && train_folder_owns(name))
+        if (!requests && train_folder_owns(name))
             ;
         else if (train_folder_has(to, name) || rename(at, there))
-            rc = asks ? rc : -1;
+            rc = requests ? rc : -1;
         mem_free(at);
         mem_free(there);
     }

@@ -33,7 +33,7 @@ struct watch_process {
     int rank, widest; /* rank in the run; size of the communicator that it was taken from */
     int host;         /* index into watch.host */
     enum watch_loss loss;
-    const char *gone; /* static: why it makes no more calls; NULL: it does */
+    const char *ended_by; /* static: why it makes no more calls; NULL: it does */
     /* Its calls, in the order of arrival; set by watch_index. */
     int64_t first_call, calls;
 };

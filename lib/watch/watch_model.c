@@ -306,7 +306,7 @@ int watch_index(struct watch *w, struct err *err)
     int lost = 0;
 
     for (int p = 0; p < w->processes; p++)
-        lost |= w->process[p].gone != NULL;
+        lost |= w->process[p].ended_by != NULL;
     if (w->calls == 0 && !lost)
         return err_set(err, ERR_INPUT,
                        "no calls of collectives in the records of %d processes%s%s",

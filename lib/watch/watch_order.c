@@ -250,7 +250,7 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
         idle = idle_members(c, h->row, waits), certain = h->waited_s > r->hang_s, records = 0,
         absent, same = 1;
     char call[64], last[96], other[96], why[400], none[128], lasted[40] = "", here[RANKS_TEXT],
-                                                             gone[RANKS_TEXT];
+                                                             missing[RANKS_TEXT];
     struct units u;
 
     for (int m = 0; m < c->size; m++) {
@@ -272,13 +272,13 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
              : process >= 0     ? "which the others have completed: it is stopped or gone"
                             : "to which all have come: the network, or one is stopped or gone");
     if (outs) {
-        watch_name_ranks(w, out, outs, gone, sizeof gone);
+        watch_name_ranks(w, out, outs, missing, sizeof missing);
         last_call(w, out[0], one->op, outs > 1, last, sizeof last);
         for (int i = 1; i < outs; i++) {
             last_call(w, out[i], one->op, 1, other, sizeof other);
             same &= strcmp(last, other) == 0;
         }
-        snprintf(why, sizeof why, "%.90s never arrived%s%s%s%s%s", gone,
+        snprintf(why, sizeof why, "%.90s never arrived%s%s%s%s%s", missing,
                  idle        ? ""
                  : outs == 1 ? " but waits elsewhere"
                              : " but wait elsewhere",
@@ -311,12 +311,12 @@ static void name_lost(const struct watch *w, struct watch_verdict *v)
     for (int p = 0; p < w->processes; p++)
         worst = w->process[p].loss > worst ? w->process[p].loss : worst;
     for (int p = 0; p < w->processes; p++) {
-        const char *why = w->process[p].gone;
+        const char *why = w->process[p].ended_by;
         int n = 0, again = !worst || w->process[p].loss != worst;
         for (int i = 0; i < v->findings; i++)
             again |= v->finding[i].why == why;
         for (int k = p; k < w->processes && !again; k++)
-            if (w->process[k].gone == why)
+            if (w->process[k].ended_by == why)
                 who[n++] = k;
         if (again)
             continue;

@@ -78,7 +78,7 @@ static int ras_read_rank(struct watch *w, struct ras_comm *c, const struct tree_
     watch_rank(w, process, (int)rank, c->size);
     c->lost |= why != NULL;
     if (why && loss > w->process[process].loss) {
-        w->process[process].gone = why;
+        w->process[process].ended_by = why;
         w->process[process].loss = loss;
     }
     struct ras_rank *x = &c->rank[rank];

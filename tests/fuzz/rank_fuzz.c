@@ -97,7 +97,7 @@ static void check_scores(const struct rank_curve *c)
 }
 
 /* A curve that keeps but what will be asked says the same, bit for bit. */
-static void check_asked(const struct rank_curve *all, const char *data, size_t bytes)
+static void check_requested(const struct rank_curve *all, const char *data, size_t bytes)
 {
     int64_t T = rank_curve_epochs(all);
 
@@ -132,8 +132,8 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     assert(rank_curve_epochs(&three.curve) <= rank_curve_epochs(c) / 3);
     check_scores(c);
     check_scores(&three.curve);
-    check_asked(c, (const char *)data, bytes);
-    check_asked(&three.curve, (const char *)data, bytes);
+    check_requested(c, (const char *)data, bytes);
+    check_requested(&three.curve, (const char *)data, bytes);
     char *text = print(c, &printed);
     rc = parse(&back, text, printed, 1, NULL);
     assert(rc == 0 && back.curve.count == c->count && back.curve.back == 0);

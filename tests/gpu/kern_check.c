@@ -299,7 +299,7 @@ static void run_types(struct check *c, const char *only)
     }
 }
 
-static int asked(struct check *c, const char *word)
+static int requested(struct check *c, const char *word)
 {
     int quick = !strcmp(word, "quick");
     int cudnn = !strcmp(word, "cudnn"), own = !strcmp(word, "own");
@@ -318,7 +318,7 @@ int main(int argc, char **argv)
     if (argc < 2)
         bail("usage: kern_check DEVICE [GROUP] [quick] [own|cudnn]");
     for (int i = 2; i < argc; i++)
-        if (!asked(&c, argv[i]))
+        if (!requested(&c, argv[i]))
             only = argv[i];
     kern_thread_init();
     if (device_open(&c.device, argv[1], 0, &err) || device_queue_open(c.device, &c.queue, &err))

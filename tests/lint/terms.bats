@@ -151,3 +151,33 @@ END
         grep -nE '(^|[^a-z])(die|must|echo|printf) ' cmd/*.sh /dev/null | terms literals
     } | clean
 }
+
+# Word of a name, TAB, say instead.
+names() {
+    cat <<'END'
+tally	traffic
+bill	cost
+ask	request, query, settings
+asked	requested
+told	reported, result
+healed	repaired
+anew	replacement
+lodger	host group
+settle	drain, finish, reconcile
+settled	drained, finished
+meet	candidate, common
+room	space, slot, buffer
+rooms	slots, buffers
+END
+}
+
+@test "names in the library and the commands are of the field's words" {
+    names >"$BATS_TEST_TMPDIR/names"
+    files | grep -E '^(lib/[^/]+|cmd)/[^/]+\.(c|h|cu)$' | code | grep -oE '^[^:]*:|[A-Za-z_][A-Za-z0-9_]*' |
+        awk -F '\t' 'NR == FNR { say[$1] = $2; next }
+            /:$/ { file = $0; next }
+            { n = split(tolower($0), word, "_")
+              for (i = 1; i <= n; i++)
+                  if (word[i] in say && !seen[file, $0]++) print file " " $0 ": say " say[word[i]] }' \
+            "$BATS_TEST_TMPDIR/names" - | grep -v 'kern_cuda_hopper_backward.cu: hopper_meet' | clean
+}

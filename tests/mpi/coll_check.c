@@ -320,7 +320,7 @@ static void place_by_node(struct groups *g)
     *g = dealt;
 }
 
-static int asked(int argc, char **argv, const char *word)
+static int requested(int argc, char **argv, const char *word)
 {
     for (int i = 2; i < argc; i++)
         if (strcmp(argv[i], word) == 0)
@@ -395,17 +395,17 @@ int main(int argc, char **argv)
 
     if (argc < 2 || world_open(&c.world, &err))
         return 2;
-    c.coded = asked(argc, argv, "coded");
-    options.no_shared = asked(argc, argv, "no-shared");
+    c.coded = requested(argc, argv, "coded");
+    options.no_shared = requested(argc, argv, "no-shared");
     /* The smallest window that there is: fewer messages in flight than rows of a queue. */
-    options.window_bytes = asked(argc, argv, "narrow");
+    options.window_bytes = requested(argc, argv, "narrow");
     if (strcmp(argv[1], "hosts") == 0)
         groups_copy(&groups, &c.world->groups);
     else if (groups_parse(&groups, argv[1], &err))
         goto fail;
-    if (asked(argc, argv, "by-node"))
+    if (requested(argc, argv, "by-node"))
         place_by_node(&groups);
-    if (!asked(argc, argv, "untuned")) {
+    if (!requested(argc, argv, "untuned")) {
         if (tune(&c, &groups, &tuning))
             goto fail;
         options.tuning = &tuning;

@@ -18,7 +18,7 @@
 
 enum { STRETCH = 1500, STATES = 3 };
 
-struct asked {
+struct requested {
     struct check *c;
     int64_t elems[STATES];
     uint8_t *times; /* [STATES * params] */
@@ -29,7 +29,7 @@ struct asked {
 /* Any number, a function of its place. */
 static int read_any(void *arg, int unit, int state, struct range r, float *out, struct err *why)
 {
-    struct asked *a = arg;
+    struct requested *a = arg;
     struct check *c = a->c;
 
     if (a->fails && ++a->reads >= a->fails)
@@ -46,7 +46,7 @@ static int read_any(void *arg, int unit, int state, struct range r, float *out, 
 /* Blocks that end where no shard does. */
 static int64_t end_at(void *arg, int unit, int state, int64_t at)
 {
-    const struct asked *a = arg;
+    const struct requested *a = arg;
     int64_t end = (at / STRETCH + 1) * STRETCH, all = a->c->plan.model.unit[unit].elems;
 
     (void)state;
@@ -85,7 +85,7 @@ static void check_vector(struct check *c, struct engine *e, enum letter letter, 
     mem_free(r);
 }
 
-static void check_asked(struct check *c, struct engine *e, const struct asked *a)
+static void check_requested(struct check *c, struct engine *e, const struct requested *a)
 {
     const struct model *m = &c->plan.model;
     struct plan_strategy s = c->plan.strategy;
@@ -108,20 +108,20 @@ static void check_asked(struct check *c, struct engine *e, const struct asked *a
 
 /* Each of k ranks reads 1/k of the elements they keep: the one that has read least is next, so
    that nobody is ever more than a stretch before another. */
-static void check_even(struct check *c, const struct engine *e, const struct asked *a)
+static void check_even(struct check *c, const struct engine *e, const struct requested *a)
 {
     const struct groups *g = &c->plan.groups;
     enum letter letter = c->plan.strategy.optimizer;
-    int64_t all = 0, asked = 0, peers = 0;
+    int64_t all = 0, requested = 0, peers = 0;
 
     for (int r = 0; r < g->ranks; r++)
         peers += class_of(g, letter, r) == class_of(g, letter, c->world->rank);
     for (int i = 0; i < e->model->units; i++)
         all += STATES * e->unit[i].share[ENGINE_OPTIM].elems;
     for (int state = 0; state < STATES; state++)
-        asked += a->elems[state];
-    if (!c->plan.model.partial && asked > all / peers + STRETCH)
-        complain(c, "elements asked for, at most", asked, all / peers + STRETCH);
+        requested += a->elems[state];
+    if (!c->plan.model.partial && requested > all / peers + STRETCH)
+        complain(c, "elements asked for, at most", requested, all / peers + STRETCH);
 }
 
 static void same(struct check *c, const char *what, const void *a, const void *b, int64_t bytes)
@@ -144,9 +144,9 @@ static void compare(struct check *c, const struct engine *e, const struct engine
 }
 
 /* One rank cannot read, from its first or its third time on, or at all. */
-static void check_failure(struct check *c, struct engine *e, const struct asked *good)
+static void check_failure(struct check *c, struct engine *e, const struct requested *good)
 {
-    struct asked a = *good;
+    struct requested a = *good;
     const struct engine_source source = {read_any, end_at, &a};
     char name[32];
 
@@ -178,7 +178,7 @@ static void check_failure(struct check *c, struct engine *e, const struct asked 
 
 static void one(struct check *c)
 {
-    struct asked a = {.c = c}, apart = {.c = c};
+    struct requested a = {.c = c}, apart = {.c = c};
     size_t space = STATES * (size_t)c->plan.model.params;
     struct engine *e = NULL, *alone = NULL;
 
@@ -189,7 +189,7 @@ static void one(struct check *c)
         engine_load(alone, &(struct engine_source){read_any, NULL, &apart}, 1, &err) ||
         engine_load(e, &(struct engine_source){read_any, end_at, &a}, 1, &err))
         die(c, &err);
-    check_asked(c, e, &a);
+    check_requested(c, e, &a);
     check_even(c, e, &a);
     compare(c, e, alone);
     check_failure(c, e, &a);

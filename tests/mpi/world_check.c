@@ -350,7 +350,7 @@ static int hold(void *arg)
     return ++times % 2;
 }
 
-static void ask_all(struct world *w, struct world_service *s, char *space, int64_t most)
+static void query_all(struct world *w, struct world_service *s, char *space, int64_t most)
 {
     err = (struct err){0};
 
@@ -379,7 +379,7 @@ static void check_service(struct world *w)
     expect(w, world_peers_open(w, 0, &p, &err) == 0, "opens peers");
     for (int times = 0; times < 2; times++) {
         expect(w, world_service_open(&s, &p, &a, &err) == 0, "opens a service");
-        ask_all(w, s, space, most);
+        query_all(w, s, space, most);
         expect(w, world_barrier(w, &err) == 0, "is done with asking");
         world_service_close(s);
     }

@@ -218,7 +218,7 @@ TEST(what_was_not_done_is_unknown)
     j.d.capped = 1;
     expect_findings(&j, 1, 901, "latency not finished within the bytes of --max-bytes");
     j.d.capped = 0;
-    j.d.done = j.d.asked;
+    j.d.done = j.d.requested;
     snprintf(j.d.host[2].why, sizeof j.d.host[2].why, "no memory");
     expect_findings(&j, 1, 902, "node2 could not measure: no memory");
     assert_int_equal(j.v.state, HEALTH_UNKNOWN);

@@ -200,7 +200,7 @@ TEST_BELOW_90(ended_early)
                 if (j.d.samples.at[s].stage == HEALTH_ROUNDS || row[i].again)
                     j.d.samples.at[kept++] = j.d.samples.at[s];
             j.d.samples.count = kept;
-            j.d.asked = 1u << row[i].ended;
+            j.d.requested = 1u << row[i].ended;
             j.d.done = 0;
             rejudge(&j);
             assert_int_equal(j.v.findings, 2); /* and that it was ended */

@@ -442,7 +442,7 @@ static void read_both(struct model *m, struct topo *t, const char *shape)
     assert_ok(topo_parse_synth(t, spec, &err));
 }
 
-static struct plan_search asked_of(const struct topo *t, const struct model *m)
+static struct plan_search requested_of(const struct topo *t, const struct model *m)
 {
     struct plan_search s = {0};
 
@@ -460,8 +460,8 @@ static void compare_grown(const char *from, int ranks, const char *to)
 
     read_both(&m, &t, from);
     read_both(&other, &u, to);
-    struct plan_search asked = asked_of(&t, &m), whole = asked_of(&u, &other);
-    assert_ok(plan_scale_run(&scale, &asked, &err));
+    struct plan_search requested = requested_of(&t, &m), whole = requested_of(&u, &other);
+    assert_ok(plan_scale_run(&scale, &requested, &err));
     assert_ok(plan_search(&whole, &err));
     assert_int_equal(scale.points, 1);
     assert_int_equal(scale.point[0].ranks, u.groups.ranks);
@@ -503,8 +503,8 @@ TEST(test_ports_come_along)
 
     read_both(&m, &t, "2x2");
     t.port[1].out_Bps /= 10;
-    struct plan_search asked = asked_of(&t, &m);
-    assert_ok(plan_scale_run(&scale, &asked, &err));
+    struct plan_search requested = requested_of(&t, &m);
+    assert_ok(plan_scale_run(&scale, &requested, &err));
     assert_int_equal(scale.points, 3);
     for (int n = 0; n < 3; n++) {
         struct plan_search whole;
@@ -515,7 +515,7 @@ TEST(test_ports_come_along)
         read_both(&other, &u, shape);
         for (int k = 1; k < u.groups.count; k += 2)
             u.port[k].out_Bps /= 10;
-        whole = asked_of(&u, &other);
+        whole = requested_of(&u, &other);
         assert_ok(plan_search(&whole, &err));
         for (int i = 0; i < PLAN_STRATEGIES; i++)
             assert_true(scale.point[n].search.list[i].step_s == whole.list[i].step_s);

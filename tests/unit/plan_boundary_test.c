@@ -11,16 +11,16 @@
 #include "plan_fixture.h"
 #include "words_fixture.h"
 
-struct asked {
+struct requested {
     struct model model;
     struct topo topo;
     struct plan_boundaries groups;
     struct plan_search search;
 };
 
-static void request(struct asked *a, const char *spec, double params, int level)
+static void request(struct requested *a, const char *spec, double params, int level)
 {
-    *a = (struct asked){.model = params > 0 ? bare(params) : tiny_llama(0)};
+    *a = (struct requested){.model = params > 0 ? bare(params) : tiny_llama(0)};
     if (topo_parse_synth(&a->topo, spec, &err) ||
         plan_boundaries_init(&a->groups, &a->topo, level, &err))
         fail_msg("%s: %s", spec, err.text);
@@ -28,12 +28,12 @@ static void request(struct asked *a, const char *spec, double params, int level)
     plan_case_init(&a->search.at, &a->topo, &a->model);
 }
 
-static void find(struct asked *a)
+static void find(struct requested *a)
 {
     assert_ok(plan_search(&a->search, &err));
 }
 
-static void drop(struct asked *a)
+static void drop(struct requested *a)
 {
     plan_boundaries_release(&a->groups);
     topo_release(&a->topo);
@@ -43,7 +43,7 @@ static void drop(struct asked *a)
 /* One boundary after the other: the best of them is what the search over all has found. */
 static void compare(const char *spec, int levels)
 {
-    struct asked all;
+    struct requested all;
     int best = -1;
 
     request(&all, spec, 0, PLAN_BOUNDARY_AUTO);
@@ -53,7 +53,7 @@ static void compare(const char *spec, int levels)
     assert_int_equal(all.groups.count, levels);
     struct plan_found first = {.best = -1};
     for (int i = 0; i < levels; i++) {
-        struct asked one;
+        struct requested one;
         request(&one, spec, 0, all.groups.level[i]);
         one.search.auto_batch = one.search.auto_accum = one.search.auto_keep = 1;
         one.search.at.global_batch = 4096;
@@ -91,7 +91,7 @@ TEST(test_exhaustive)
 /* Two levels are as they were: the same numbers, and nothing is told of boundaries. */
 TEST(test_two_levels)
 {
-    struct asked a;
+    struct requested a;
 
     request(&a, "2x4,inter=60MB/s:50us,flops=50e9,memory=1e9", 0, PLAN_BOUNDARY_AUTO);
     struct plan_search plain = a.search;
@@ -110,7 +110,7 @@ TEST(test_two_levels)
  * GB/s: 4 ms.  Memory: a quarter of 16 bytes, and a half. */
 TEST(test_by_hand)
 {
-    struct asked a;
+    struct requested a;
     int iii = 13;
 
     for (int level = 0; level < 2; level++) {
@@ -131,7 +131,7 @@ TEST(test_by_hand)
 TEST(test_wrong_level)
 {
     struct plan_boundaries b;
-    struct asked a;
+    struct requested a;
 
     request(&a, "2x2x2", 1e6, 1);
     assert_refused(plan_boundaries_init(&b, &a.topo, 2, &err),
@@ -142,7 +142,7 @@ TEST(test_wrong_level)
 /* A fabric on which everything has been turned by hand: what is found there. */
 static struct plan_found turned(const double rates[2], double memory, int accum, int *level)
 {
-    struct asked a;
+    struct requested a;
     char spec[160];
 
     snprintf(spec, sizeof spec,
@@ -162,7 +162,7 @@ static struct plan_found turned(const double rates[2], double memory, int accum,
 static int changes(double inter, double level2, double memory)
 {
     struct plan_changes c;
-    struct asked a;
+    struct requested a;
     char spec[160];
     int slow = 0, level;
 
@@ -203,14 +203,14 @@ TEST(test_what_if)
 }
 
 /* Groups of a plan at `groups` groups: does anything fit there? */
-static int fits_at(struct asked *a, int groups)
+static int fits_at(struct requested *a, int groups)
 {
     struct plan_search s = a->search;
     struct plan_boundaries all;
     struct topo t;
 
     topo_extend(&a->topo, groups, &t);
-    assert_ok(plan_boundaries_init(&all, &t, a->groups.asked, &err));
+    assert_ok(plan_boundaries_init(&all, &t, a->groups.requested, &err));
     s.groups = &all;
     assert_ok(plan_search(&s, &err));
     plan_boundaries_release(&all);
@@ -221,7 +221,7 @@ static int fits_at(struct asked *a, int groups)
 static void smallest(const char *spec, double params, const char *told)
 {
     struct plan_advice advice;
-    struct asked a;
+    struct requested a;
 
     request(&a, spec, params, PLAN_BOUNDARY_AUTO);
     a.search.at.grad_type = DTYPE_BF16;
@@ -230,8 +230,9 @@ static void smallest(const char *spec, double params, const char *told)
     plan_fit(&a.search, &advice);
     plan_fit_refuse(&a.search, &advice, &err);
     assert_words(err.text, told);
-    for (int groups = 1; advice.as_asked.fits && groups <= advice.as_asked.groups; groups++)
-        assert_int_equal(fits_at(&a, groups), groups == advice.as_asked.groups);
+    for (int groups = 1; advice.as_requested.fits && groups <= advice.as_requested.groups;
+         groups++)
+        assert_int_equal(fits_at(&a, groups), groups == advice.as_requested.groups);
     drop(&a);
 }
 
@@ -251,13 +252,13 @@ TEST(test_smallest)
 TEST(test_relief)
 {
     struct plan_advice advice;
-    struct asked a;
+    struct requested a;
 
     request(&a, "2x2,memory=4250e3", 0, PLAN_BOUNDARY_AUTO);
     a.search.at.micro_batch = 16;
     find(&a);
     plan_fit(&a.search, &advice);
-    assert_false(advice.as_asked.fits);
+    assert_false(advice.as_requested.fits);
     assert_true(advice.relieved.fits);
     plan_fit_refuse(&a.search, &advice, &err);
     assert_non_null(strstr(err.text, "but with --recompute and --micro-batch=1 it would fit"));
@@ -270,17 +271,17 @@ TEST(test_relief)
 TEST(test_bound)
 {
     struct plan_advice advice;
-    struct asked a;
+    struct requested a;
 
     request(&a, "1x1024,memory=16kB", 16.8e9, PLAN_BOUNDARY_AUTO);
     a.search.at.grad_type = DTYPE_BF16;
     find(&a);
     plan_fit(&a.search, &advice);
-    assert_false(advice.as_asked.fits);
+    assert_false(advice.as_requested.fits);
     a.search.at.memory_bytes = 299e3;
     plan_fit(&a.search, &advice);
-    assert_true(advice.as_asked.fits);
-    assert_int_equal(advice.as_asked.groups, 878); /* 16 * 16.8e9 / 299e3 / 1024 = 877.9 */
+    assert_true(advice.as_requested.fits);
+    assert_int_equal(advice.as_requested.groups, 878); /* 16 * 16.8e9 / 299e3 / 1024 = 877.9 */
     drop(&a);
 }
 
@@ -288,7 +289,7 @@ TEST(test_bound)
 TEST(test_checkpoint)
 {
     static const int host[] = {0, 1, 1, 2};
-    struct asked a;
+    struct requested a;
 
     request(&a, "4x2", 0, PLAN_BOUNDARY_AUTO);
     a.search.storage_Bps = 1e6;

@@ -28,7 +28,7 @@ struct cost {
 struct queue {
     double left[JOBS];               /* part of each job */
     int need_lane[JOBS], need[JOBS]; /* jobs of another queue that must have ended before */
-    int asked, ended;
+    int requested, ended;
 };
 
 struct ticks {
@@ -59,7 +59,8 @@ static int under_way(const struct ticks *w, int lane)
 {
     const struct queue *q = &w->queue[lane];
 
-    return q->ended < q->asked && w->queue[q->need_lane[q->ended]].ended >= q->need[q->ended];
+    return q->ended < q->requested &&
+           w->queue[q->need_lane[q->ended]].ended >= q->need[q->ended];
 }
 
 /* One tick; returns the part of it that computing got. */
@@ -112,10 +113,10 @@ static int request(struct ticks *w, int lane, int need_lane, int need)
 {
     struct queue *q = &w->queue[lane];
 
-    q->left[q->asked] = 1;
-    q->need_lane[q->asked] = need_lane;
-    q->need[q->asked] = need;
-    return ++q->asked;
+    q->left[q->requested] = 1;
+    q->need_lane[q->requested] = need_lane;
+    q->need[q->requested] = need;
+    return ++q->requested;
 }
 
 static int visit_of(int use)
@@ -168,7 +169,7 @@ static void use_unit(struct ticks *w, int use)
         return;
     int reduced = 0;
     if (moves(w, REDUCES)) {
-        wait_for(w, REDUCES, w->queue[REDUCES].asked - w->buckets + 1);
+        wait_for(w, REDUCES, w->queue[REDUCES].requested - w->buckets + 1);
         reduced = request(w, REDUCES, SYNCS, 0);
     }
     if (last && moves(w, BOUNDARIES))
@@ -187,7 +188,7 @@ static double step_of(struct ticks *w)
     for (int use = 0; use < 2 * UNITS * w->accum; use++)
         use_unit(w, use);
     for (int l = 0; l < LANES; l++)
-        wait_for(w, l, w->queue[l].asked);
+        wait_for(w, l, w->queue[l].requested);
     return w->now;
 }
 

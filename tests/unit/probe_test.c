@@ -22,7 +22,7 @@ struct fabric {
     double length[LEVELS_MAX + 1];
     double noise;    /* 0.3: +-30 % */
     int busy_rounds; /* in the first so many a fifth of the pairs looks 20 times as far */
-    uint64_t seed, asked;
+    uint64_t seed, requested;
     int rounds;
 };
 
@@ -58,8 +58,9 @@ static int measure(void *arg, const struct probe_pair *pair, int pairs, double *
         taken[a] = taken[b] = 1;
         while (l < f->levels && f->part[l][a] != f->part[l][b])
             l++;
-        double u = rng_uniform(f->seed, 1, f->asked), v = rng_uniform(f->seed, 2, f->asked);
-        f->asked++;
+        double u = rng_uniform(f->seed, 1, f->requested),
+               v = rng_uniform(f->seed, 2, f->requested);
+        f->requested++;
         distance[i] = f->length[l] * (1 + f->noise * (2 * u - 1));
         if (f->rounds < f->busy_rounds && v < 0.2)
             distance[i] *= 20;
@@ -74,12 +75,12 @@ static void finds(struct fabric *f)
 {
     struct probe_clusters c;
 
-    f->asked = 0;
+    f->requested = 0;
     f->rounds = 0;
     assert_ok(probe_cluster(f->ranks, measure, f, &c, &err));
     assert_int_equal(c.ranks, f->ranks);
     assert_int_equal(c.partitions, f->levels);
-    assert_int_equal(c.measured, f->asked);
+    assert_int_equal(c.measured, f->requested);
     assert_int_equal(c.rounds, f->rounds);
     for (int l = 0; l < f->levels; l++) {
         const int *part = c.part + l * f->ranks;
@@ -263,7 +264,7 @@ TEST(usual_placements_cost_n_log_n)
             finds(&f);
             double n = f.ranks, log_n = ceil(log2(n));
             int more = how == BY_NODE ? cases[i].more : 0;
-            assert_true((double)f.asked <= (2 + more) * n * log_n + 1.5 * n);
+            assert_true((double)f.requested <= (2 + more) * n * log_n + 1.5 * n);
             fabric_release(&f);
         }
 }
@@ -275,7 +276,7 @@ TEST(any_order_is_found_and_bounded)
         struct fabric f;
         fabric_of(&f, "8x8", SHUFFLED, seed);
         finds(&f);
-        assert_in_range(f.asked, 1, 64 * 63 / 2);
+        assert_in_range(f.requested, 1, 64 * 63 / 2);
         fabric_release(&f);
     }
 }
