@@ -27,12 +27,12 @@
  *                                          hold (ckpt_copy_holder)
  *     copy-1/ ... copy-K/                  manifest.json, config.json and source/ again
  *
- * A UNIT is one layer's tensors, flattened and sharded as one vector (model/model.h); a STATE
- * is one kind of value per parameter, such as "params" or "exp_avg". A rank's G shard is its
- * share of a unit when the unit is split over all ranks.  Layouts N, I and G all contain it, so
- * whatever the strategy every block is written once and the work is even.  A BLOCK is the part
- * of a G shard's range inside one tensor, at most CKPT_BLOCK_ELEMS elements; every read reads
- * whole blocks and compares their checksums.
+ * A UNIT is the tensors of a layer, or of the embedding, flattened and sharded as one vector
+ * (model/model.h); a STATE is one kind of value per parameter, such as "params" or "exp_avg". A
+ * rank's G shard is its share of a unit when the unit is split over all ranks.  Layouts N, I
+ * and G all contain it, so whatever the strategy every block is written once and the work is
+ * even.  A BLOCK is the part of a G shard's range inside one tensor, at most CKPT_BLOCK_ELEMS
+ * elements; every read reads whole blocks and compares their checksums.
  */
 enum { CKPT_BLOCK_ELEMS = 4 << 20, CKPT_STATES_MAX = 8 };
 
@@ -101,15 +101,16 @@ struct ckpt_repaired {
     struct err first;      /* the error that the first of them caused */
 };
 
-/* Prints a line for people, "3 blocks were read from copies, ..."; returns 0 without text if
-   there were no repairs. */
+/* Writes a line for people to text, "3 blocks were read from copies, ...", and returns its
+   length, as snprintf does; returns 0 and leaves text alone if there were no repairs. */
 int ckpt_repaired_print(const struct ckpt_repaired *h, const char *dir, char *text,
                         size_t space);
 
 /*
  * Reads block b from one of several places, for a checkpoint whose files are in more than one
- * folder.  Attempt 0 is the closest place, 1 the next, and so on.  The caller compares the
- * checksum.  ERR_ABSENT: there are no more places.
+ * folder.  Called with attempt 0, the closest place, to c->copies until one succeeds, if turn
+ * is 0.  The caller compares the checksum.  ERR_ABSENT: this place has no such block, the next
+ * is tried.  ERR_PEER, or scarce memory: none is tried after it.
  */
 typedef int (*ckpt_fetch)(void *arg, const struct ckpt_block *b, int attempt, void *out,
                           struct err *err);
@@ -137,7 +138,7 @@ struct ckpt {
     /* The copy whose manifest.json was used; 0: the checkpoint's own */
     int manifest;
     int turn; /* set by the reader: number of the copy to read first, modulo copies + 1 */
-    const atomic_int *stop;        /* borrowed from the limits */
+    const atomic_int *stop; /* borrowed from the limits; reads of ranges do not poll it */
     struct ckpt_repaired repaired; /* repairs so far, for the caller to report */
     struct io_kept open;           /* the open files, for each file and copy */
     ckpt_fetch fetch;              /* set by the reader: replaces the files in dir; or NULL */
@@ -168,13 +169,15 @@ int ckpt_expect(const char *dir, struct err *err); /* sets an error if ckpt_is i
 int ckpt_find_state(const struct ckpt *c, const char *name);
 /*
  * Reads elements [at.lo, at.hi) of a unit's state into out, converted to `type`.  Any range is
- * allowed, regardless of the ranks that wrote it.  Every block touched is checked; if all
- * copies of a block are damaged, ERR_MISMATCH names file, tensor and elements.
+ * allowed, regardless of the ranks that wrote it.  Every block touched is checked; if no copy
+ * of a block is good, err is that of the copy tried last: ERR_MISMATCH names file, tensor and
+ * elements if that one is damaged.  The range must lie inside the state.  After a failure a
+ * part of out may be written.
  */
 int ckpt_read_range(struct ckpt *c, int unit, int state, struct range at, enum dtype type,
                     void *out, struct err *err);
-/* XXH3 over places and checksums of all blocks, to compare the checkpoints that two ranks have
-   opened. */
+/* XXH3 over unit, state, range and checksum of all blocks, whatever file they are in, to
+   compare the checkpoints that two ranks have opened. */
 void ckpt_identity(const struct ckpt *c, char hash[33]);
 
 /* --- internals of an open checkpoint --- */

@@ -9,9 +9,9 @@
 #include "schedule/schedule.h"
 
 /*
- * Prepares a schedule for execution: from the rows of all ranks it derives one rank's own rows,
- * each with the rows it waits for and the memory it reads and writes.  exec_mpi.h and
- * exec_nccl.h run prepared rows.
+ * Prepares a schedule for execution: from a schedule that contains at least one rank's rows it
+ * derives that rank's own rows, each with the rows it waits for and the memory it reads and
+ * writes.  exec_mpi.h and exec_nccl.h run prepared rows.
  *
  * A chunk has up to three spots on a rank: in `in` (never written), in `out`, or, where out has
  * no space for it, in scratch that the handle owns.  A row reads `in` until some row has
@@ -23,8 +23,8 @@
  *     sends          in before the first write, acc after it
  *
  * A chunk that is in both `in` and `out` and that no row writes is copied from `in` to `out`.
- * The scratch chunks of a schedule are always in scratch.  The SLOTS of a rank are its chunks,
- * followed by the scratch chunks.
+ * The scratch chunks of a schedule are always in scratch.  The SLOTS are all chunks of the
+ * schedule, followed by its scratch chunks, the same on every rank.
  *
  * CODED places: a row that crosses groups carries the code of its chunk (exec/exec_block8.h),
  * and the receiver decodes it, or decodes and adds.  Rows inside groups carry plain elements.
@@ -49,11 +49,13 @@ typedef void (*exec_combine)(void *to, const void *arrived, int64_t n, void *arg
 /* Memory of one rank's chunks.  The arrays are owned: exec_places_init makes them. */
 struct exec_places {
     int chunks; /* the schedule's, without scratch chunks */
-    int coded;  /* chunks of the schedule, without its scratch chunks */
+    int coded;  /* 1: rows between groups carry codes; no effect where none are (above) */
     enum dtype type;
-    enum dtype_op redop;  /* adds; DTYPE_AVG divides complete sums by the ranks */
-    int elem_bytes;       /* type's, or those of combine's operands; copies need no type */
-    exec_combine combine; /* NULL: redop; required if elem_bytes is not type's */
+    enum dtype_op redop; /* adds; DTYPE_AVG divides complete sums by the ranks */
+    int elem_bytes;      /* type's, or those of combine's operands; copies need no type */
+    /* NULL: redop; required if elem_bytes is not type's.  With it redop is DTYPE_SUM and coded
+       is 0. */
+    exec_combine combine;
     void *combine_arg;
     int64_t *elems;  /* [chunks] length; 0: the chunk is empty and its rows are dropped */
     int64_t *in_at;  /* [chunks] element offset in `in`, or -1 */
@@ -80,7 +82,9 @@ struct exec_row {
     int slot;   /* slot that is sent or written */
     int source; /* local: slot that is read; otherwise the sender's slot */
     enum schedule_op op;
-    int wrote, read;  /* number of earlier own rows that write, that read the slot */
+    /* The row starts when this many own rows have written its slot and, unless it sends, this
+       many have read it. */
+    int wrote, read;
     int source_wrote; /* local: number of earlier own rows that write the source */
     int after;        /* number of own rows that must finish before this one starts (barrier) */
     int complete;     /* an add after which the sum is complete */
@@ -133,10 +137,11 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
                    const struct exec_places *places, struct err *err);
 void exec_rows_release(struct exec_rows *r);
 /*
- * For a coded gather, rounds this rank's chunks in `buffer` to the values of their codes;
- * otherwise does nothing.  `where` says whether buffer is `in` or `out`.  Round `in` before a
- * run so that copies equal the original; round `out` to get the contents that a run would leave
- * there.  residual: [residual_elems] for `in`, or NULL to keep none; NULL for `out`.
+ * For a coded gather or broadcast, rounds the chunks that this rank has in `buffer` to the
+ * values of their codes; otherwise does nothing.  `where` says whether buffer is `in` or `out`.
+ * Round `in` before a run so that copies equal the original; round `out` to get the contents
+ * that a run would leave there.  residual: [residual_elems] for `in`, or NULL to keep none;
+ * NULL for `out`.
  */
 void exec_rows_round(const struct exec_rows *r, enum exec_where where, void *buffer,
                      float *residual);

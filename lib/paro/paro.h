@@ -70,7 +70,9 @@ struct paro_options { /* rank 0's count, except deadline_s: each rank uses its o
    defaults.  Close *out with paro_comm_close. */
 PARO_API int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_options *o,
                             struct paro_error *err);
-/* COLLECTIVE; call before MPI_Finalize.  Handles may be freed afterwards.  NULL is allowed. */
+/* COLLECTIVE, but after a failed run or PARO_ERROR_PEER it waits for no rank; call before
+   MPI_Finalize.  Runs in progress end with PARO_ERROR_INPUT.  Handles may be freed afterwards.
+   NULL is allowed. */
 PARO_API void paro_comm_close(struct paro_comm *comm);
 
 /* ---- operations ---- */
@@ -141,7 +143,8 @@ PARO_API void paro_buffers(struct paro_coll *c, void **in, void **out);
  */
 PARO_API int paro_start(struct paro_coll *c, const void *in, void *out, struct paro_error *err);
 /* Advances all runs of the paro_comm.  Sets *done to 1 if this handle has no run in progress,
-   else to 0. */
+   else to 0, on failure too. If the last run failed, this and paro_wait return its error, and
+   only paro_free and paro_comm_close remain useful. */
 PARO_API int paro_test(struct paro_coll *c, int *done, struct paro_error *err);
 PARO_API int paro_wait(struct paro_coll *c, struct paro_error *err); /* waits for the end */
 /* paro_start, then paro_wait. */
@@ -158,7 +161,8 @@ struct paro_description {
     int64_t slow_bytes, fast_bytes;
     int64_t memory_bytes; /* buffers, and scratch for partial sums */
 };
-/* PARO_ERROR_INPUT if d->bytes is not a size that this library knows. */
+/* Writes the members that fit in d->bytes. PARO_ERROR_INPUT if that is below sizeof(size_t) or
+   above 4096. */
 PARO_API int paro_describe(const struct paro_coll *c, struct paro_description *d,
                            struct paro_error *err);
 

@@ -31,7 +31,7 @@ struct plan_strategy plan_strategy_at(int index);       /* number 0 .. 26 in the
 /* 1: one of the 14 strategies that the paper keeps, whose optimizer letter is at least as fine
    as the other two. */
 int plan_strategy_kept(struct plan_strategy s);
-/* Parses a number of uses (keep in PLAN_SETTINGS), or "all": PLAN_KEEP_ALL. */
+/* Parses a number of visits (keep in PLAN_SETTINGS), or "all": PLAN_KEEP_ALL. */
 int plan_keep_parse(const char *text, int *out, struct err *err);
 /* Parses "same" or "int8". */
 int plan_slow_parse(const char *text, enum plan_slow *out, struct err *err);
@@ -45,15 +45,16 @@ int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
 /* ---- the cost of a strategy on a fabric ---- */
 
 /*
- * Memory of the rank that needs most, in bytes; total is the sum of the others.
+ * Memory in bytes of the one rank that needs most; total is the sum of the other members.
  *
  * States at rest, each under its own letter of the strategy: params in param_type, gradient
  * accumulators in grad_type, and optimizer, 12 bytes for each trainable element (f32 master
  * copy and two Adam moments).
  *
  * buffers: gathered units (prefetch + 1, and those kept), gradients in flight (buckets),
- * partial sums, parameters and f32 gradient of the unit being computed.  activations:
- * net_bytes.  Both are 0 if the model is a bare number of parameters.
+ * partial sums, parameters and f32 gradient of the unit being computed, and
+ * survival.copy_memory.  activations: net_bytes.  Both are 0 if the model is a bare number of
+ * parameters.
  *
  * On a GPU only GPU memory counts; buffers then include the workspace of its kernels.
  */
@@ -70,15 +71,18 @@ struct plan_price { /* one strategy's price */
     double slow_rank_bytes; /* per step between groups, by the rank that sends most: the paper's
                                table */
     double fast_bytes;      /* per step inside its group, by the rank that sends most */
-    double compute_s, comm_s, step_s; /* predicted per step: computing alone, conversions alone;
-                                         step_s with the overlap of the engine */
-    double guideline_s;               /* the paper's T, with the flat ring */
-    double tokens_per_s;              /* NAN: unknown, because the compute rate is */
-    double slow_s;                    /* part of step_s in which the busiest port is in use */
+    /* Predicted per step: computing alone (0 if the compute rate is unknown), all transfers
+       alone (gather, reduce, convert, sync); step_s has both, overlapped as the engine does. */
+    double compute_s, comm_s, step_s;
+    double guideline_s;  /* the paper's T, with the flat ring */
+    double tokens_per_s; /* NAN: unknown, because the compute rate is */
+    double slow_s;       /* part of step_s in which the busiest port is in use */
     struct plan_survival survival;
     int feasible;
-    int dominated_by; /* index of a strategy that is better in memory, bytes or time and worse
-                         in none; -1: none */
+    /* Index of a strategy, itself not dominated, that is better in memory, slow bytes, fast
+       bytes or time (divided by the goodput if failures are priced) and worse in none; -1:
+       none.  Infeasible ones take part. */
+    int dominated_by;
 };
 
 enum {
@@ -93,7 +97,7 @@ enum {
     PLAN_CHUNK_MAX = 1 << 30,
     PLAN_PREFETCH_MAX = 1024,
     PLAN_BUCKETS_MAX = 1024,
-    PLAN_KEEP_ALL = 1 << 20 /* above the number of uses of any model */
+    PLAN_KEEP_ALL = 1 << 20 /* above the visits of any model */
 };
 
 /* Terms of a step's time. */

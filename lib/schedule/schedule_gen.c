@@ -7,6 +7,7 @@
  */
 #include "schedule/schedule_gen.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ void schedule_gen_row(struct schedule_gen *g, struct schedule_row row)
 void schedule_gen_emit(struct schedule_gen *g, int lane, int64_t step, int src, int dst,
                        int chunk)
 {
+    assert(step >= 0 && step < g->span);
     struct schedule_row row = {.lane = lane,
                                .step = (int)step,
                                .src = src,
@@ -93,6 +95,7 @@ static void compose(struct schedule_gen *g, int dry)
 {
     const struct schedule_generator *by = schedule_algo_generator(g->spec->algo);
 
+    assert(by->run || (by->half && by->cast));
     g->dry = dry;
     g->next = 0;
     g->reverse = 0;

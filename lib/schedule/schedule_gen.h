@@ -84,17 +84,26 @@ struct schedule_team {
     int scatter; /* items that the scatter brought are not sent again */
 };
 
+/* Emits a message of `count` items from `item` on, between participants.  Leaves out the items
+   that the scatter brought, and what is sent between other ranks than `me`: kernels send by
+   this alone. */
+void schedule_team_send(struct schedule_team *t, int round, int src, int dst, int item,
+                        int count);
+
 /*
  * The functions of an algorithm: either stages of its own (half and cast), or a kernel that
  * exchanges items among participants in rounds (rounds and run), which schedule_gen_few.c
- * applies to ranks or groups.
+ * applies to ranks or groups.  An algorithm serves every operation, every number of
+ * ranks from 1, ragged groups, and phases between or inside groups alone; it cannot refuse.
  */
 struct schedule_generator {
     /* The stages of a gather or, where g->reverse is set, of the reduction that reverses it. */
     void (*half)(struct schedule_gen *g, int across, int inside);
     void (*cast)(struct schedule_gen *g); /* emits a broadcast */
     int barrier;                          /* between reduction and gather */
-    int (*rounds)(int n);                 /* number of rounds among n participants */
+    /* Number of rounds among n participants, 0 for n = 1; run uses rounds 0 .. rounds(n) - 1.
+       */
+    int (*rounds)(int n);
     /* Emits the rounds.  Each participant receives each item once, and sends it at most once a
        round; except fold and exchange, which are no gathers. */
     void (*run)(struct schedule_team *t);

@@ -54,7 +54,8 @@ static int was_scattered(const struct schedule_team *t, int i, int item)
 }
 
 /* Emits: participant src sends dst `count` items from `item` on, modulo n, in this round. */
-static void team_send(struct schedule_team *t, int round, int src, int dst, int item, int count)
+void schedule_team_send(struct schedule_team *t, int round, int src, int dst, int item,
+                        int count)
 {
     struct schedule_gen *g = t->gen;
     int C = g->out->subchunks, lane = g->out->segments + 1;
@@ -86,7 +87,7 @@ static void direct(struct schedule_team *t)
         int only = t->me >= 0 && i != t->me;
         int u = only ? (t->me - i - 1 + n) % n : 0, end = only ? u + 1 : n - 1;
         for (; u < end; u++)
-            team_send(t, u, i, (i + 1 + u) % n, i, 1);
+            schedule_team_send(t, u, i, (i + 1 + u) % n, i, 1);
     }
 }
 
@@ -100,7 +101,7 @@ static void bruck(struct schedule_team *t)
     for (int r = 0; r < gen_kernel_log2_up(n); r++) {
         int far = 1 << r, items = far < n - far ? far : n - far;
         for (int i = 0; i < n; i++)
-            team_send(t, r, (i + far) % n, i, (i + far) % n, items);
+            schedule_team_send(t, r, (i + far) % n, i, (i + far) % n, items);
     }
 }
 
@@ -127,13 +128,13 @@ static void doubling(struct schedule_team *t)
     int n = t->count, bits = log2_down(n), extra = n - (1 << bits), round = extra > 0;
 
     for (int x = 0; x < extra; x++) {
-        team_send(t, 0, 2 * x + 1, 2 * x, 2 * x + 1, 1);
-        team_send(t, bits + 1, 2 * x, 2 * x + 1, 2 * x + 2, n - 1);
+        schedule_team_send(t, 0, 2 * x + 1, 2 * x, 2 * x + 1, 1);
+        schedule_team_send(t, bits + 1, 2 * x, 2 * x + 1, 2 * x + 2, n - 1);
     }
     for (int r = 0; r < bits; r++)
         for (int x = 0; x < 1 << bits; x++) {
             int lo = core(n, x >> r << r), hi = core(n, ((x >> r) + 1) << r);
-            team_send(t, round + r, core(n, x), core(n, x ^ 1 << r), lo, hi - lo);
+            schedule_team_send(t, round + r, core(n, x), core(n, x ^ 1 << r), lo, hi - lo);
         }
 }
 
@@ -150,7 +151,7 @@ static int fold_rounds(int n)
 static void fold(struct schedule_team *t)
 {
     for (int x = 0; x < t->count - (1 << log2_down(t->count)); x++)
-        team_send(t, 0, 2 * x, 2 * x + 1, 0, t->count);
+        schedule_team_send(t, 0, 2 * x, 2 * x + 1, 0, t->count);
 }
 
 const struct schedule_generator schedule_generator_fold = {.rounds = fold_rounds, .run = fold};
@@ -225,8 +226,8 @@ static void tree(struct schedule_team *t)
     for (int r = 0; r < bits; r++)
         for (int i = 0, far = 1 << r; i + far < n; i += 2 * far) {
             int child = i + far, has = below(n, child, far);
-            team_send(t, r, child, i, child, has);
-            team_send(t, 2 * bits - 1 - r, i, child, child + has, n - has);
+            schedule_team_send(t, r, child, i, child, has);
+            schedule_team_send(t, 2 * bits - 1 - r, i, child, child + has, n - has);
         }
 }
 
@@ -239,7 +240,8 @@ static void down(struct schedule_team *t, int all)
 
     for (int r = 0; r < bits; r++)
         for (int i = 0, far = 1 << r; i + far < n; i += 2 * far)
-            team_send(t, bits - 1 - r, i, i + far, i + far, all ? n : below(n, i + far, far));
+            schedule_team_send(t, bits - 1 - r, i, i + far, i + far,
+                               all ? n : below(n, i + far, far));
 }
 
 static void spread(struct schedule_team *t)
@@ -266,7 +268,7 @@ static int fan_rounds(int n)
 static void fan(struct schedule_team *t)
 {
     for (int i = 1; i < t->count; i++)
-        team_send(t, 0, 0, i, 0, t->count);
+        schedule_team_send(t, 0, 0, i, 0, t->count);
 }
 
 const struct schedule_generator schedule_generator_fan = {.rounds = fan_rounds, .run = fan};

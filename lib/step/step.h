@@ -70,7 +70,8 @@ struct step_shape {
     int first_trained;     /* the backward ends with this visit, 0 .. visits */
     int micros;            /* micro-steps, 1 or more */
     int prefetch;          /* units gathered ahead of the one in use, 0 or more */
-    int keep;              /* last visits whose gathered units stay for the backward */
+    int keep;              /* last visits whose gathered units stay for the backward; more
+                              than the backward has are all of these */
     int buckets;           /* gradients in flight, 1 or more */
     int evaluate;          /* forward only: first_trained is visits */
     int early_update;      /* update units before the norm, so that no update waits for it */
@@ -105,11 +106,12 @@ void step_release(struct step *s);
  * names the row.  Checked:
  * - each use finds its unit gathered, after the unit's last update and sync;
  * - no slot or bucket is written while a row may still read it;
- * - in each micro-step each trained unit's gradient is accumulated once and reduced once; it
- *   is converted before the norm, and the unit is updated and synced once;
+ * - in each micro-step each trained unit's gradient is accumulated once and reduced once; it is
+ * converted before the norm, and the unit is updated, before the norm if early_update, and
+ * synced once (reduced, converted, synced: if the lane has transfers);
  * - every slot is used; if no unit is kept for the backward, all are in use at once;
- * - after[] names only earlier rows, and each lane runs in order: no deadlock is possible.
- * Shares no code with step_gen.
+ * - after[] names other rows, later ones meaning those of the previous step, and each lane runs
+ * in order: no deadlock is possible. Shares no code with step_gen.
  */
 int step_verify(const struct step *s, const struct step_shape *shape, struct err *err);
 
