@@ -12,9 +12,10 @@
 #include "world/world.h"
 
 /*
- * Times collectives in comparison with each other and with the cut bound of paro-method(7), CUT
- * BOUND.  Several algorithms alternate within each iteration, so that a neighbour's load
- * affects all alike.  Data is checked for every size, before and after the timed runs.
+ * Times collectives in comparison with each other and with the cut bound
+ * (paro-method(7), CUT BOUND).  Several algorithms alternate within each iteration, so that a
+ * neighbour's load affects all alike.  Data is checked for every size, before and after the
+ * timed runs.
  *
  * An algorithm is one of enum schedule_algo, SCHEDULE_AUTO included, or the MPI library's own,
  * or on a GPU NCCL's own.
@@ -123,9 +124,9 @@ int bench_run(struct world *world, const struct bench_options *o, FILE *out,
               struct bench_result *result, struct err *err);
 /*
  * Collective over the world: measures how much of the work inside groups overlaps with the work
- * across them.  Times by ho-ring the conversions that do only one of the two (paro-method(7),
- * TRAFFIC: I to N, G to I, ...), and the whole operation by each algorithm; their data is
- * checked like any other.
+ * across them.  Times by ho-ring the conversions that do only one of the two
+ * (paro-method(7), TRAFFIC: I to N, G to I, ...), and the whole operation by each algorithm;
+ * their data is checked like any other.
  */
 int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,
                   struct bench_result *result, struct err *err);

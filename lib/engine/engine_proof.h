@@ -25,9 +25,9 @@ int engine_hash(struct engine *e, uint64_t *hash, struct err *err);
  * engine_against.c: compares `first` with `second`, an engine of another strategy on the same
  * ranks and data; both are borrowed.  Before each step the second engine takes over the first
  * one's states.  After it, the first one's states must lie in the intervals that any order of
- * summation could produce, computed by interval arithmetic over the gradient (paro-method(7),
- * STEP; the file derives the bound).  If both are exact, they run side by side and every bit
- * must agree.  ERR_MISMATCH names tensor, range and values.
+ * summation could produce, computed by interval arithmetic over the gradient
+ * (paro-method(7), STEP; the file derives the bound).  If both are exact, they run side by
+ * side and every bit must agree.  ERR_MISMATCH names tensor, range and values.
  */
 struct engine_against;
 int engine_against_open(struct engine_against **out, struct engine *first,
