@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keeps a program's objects: communicators, prepared operations, their runs.  Checks requests,
- * also those in the struct layouts of older and newer programs, and that all ranks make the
+ * Keeps a program's objects: communicators and prepared operations; paro_run.c runs these.
+ * Checks requests, also those in the struct layouts of older and newer programs, and that all ranks make the
  * same request.
  */
 #include <inttypes.h>
@@ -10,35 +10,8 @@
 
 #include "base/fnv.h"
 #include "base/mem.h"
-#include "base/tick.h"
-#include "exec/exec_mpi.h"
-#include "coll/coll_vector.h"
-#include "paro/paro.h"
-#include "paro/paro_combine.h"
-#include "paro/paro_fabric.h"
+#include "paro/paro_inside.h"
 #include "world/world_mpi.h"
-
-struct paro_comm {
-    struct world *world; /* owned */
-    struct paro_fabric fabric;
-    char groups[64];
-    struct paro_coll *first; /* list of prepared operations that are not freed */
-    double looked_s;         /* time of the last progress call */
-    struct err lost;         /* ERR_PEER: the error when a peer did not respond */
-};
-
-struct paro_coll {
-    struct paro_comm *comm; /* NULL: closed before */
-    struct paro_coll *next;
-    struct coll_vector vector;
-    struct paro_combine combine; /* vector refers to it for MPI's types */
-    enum schedule_algo algo;
-    int64_t chunk_bytes;
-    char groups[64];
-    int running;
-    void *out;       /* the current run's destination in the program, */
-    struct err fail; /* and its error; code ERR_NONE: none */
-};
 
 /* ---- requests ---- */
 
@@ -275,18 +248,13 @@ static int choose_algo(const struct paro_comm *c, struct requested *a, struct er
 
 /* As in the library's other waits: a rank may be reading or writing a large file. */
 static const double deadline_s = 600;
-/* A period in which the program makes no call counts as at most 1 / LOOKS of the deadline. */
-enum { LOOKS = 64 };
 
 const char *paro_version(void)
 {
     return PARO_VERSION;
 }
 
-/* Returns rc and copies the error to the program; records in c (or NULL) that a peer is
-   lost. */
-static int paro_report(struct paro_comm *c, int rc, const struct err *err,
-                       struct paro_error *out)
+int paro_report(struct paro_comm *c, int rc, const struct err *err, struct paro_error *out)
 {
     static const enum paro_code code[] = {[ERR_NONE] = PARO_OK,
                                           [ERR_INPUT] = PARO_ERROR_INPUT,
@@ -400,7 +368,7 @@ void paro_comm_close(struct paro_comm *c)
 
 /* ---- operations ---- */
 
-static int paro_lost(const struct paro_comm *c, struct err *err)
+int paro_lost(const struct paro_comm *c, struct err *err)
 {
     *err = c->lost;
     return err_prefix(err, "after an earlier error: ");
@@ -481,114 +449,4 @@ int paro_describe(const struct paro_coll *p, struct paro_description *d,
     mine.memory_bytes = p->vector.memory_bytes;
     memcpy(d, &mine, bytes);
     return 0;
-}
-
-/* ---- runs ---- */
-
-/*
- * Advances all runs of a communicator, since another rank may wait for any of them.  Time in
- * which the program computed without calling the library is not a wait for a peer: each such
- * period counts as at most 1 / LOOKS of the deadline.
- */
-static enum stream_state paro_look(struct paro_comm *c)
-{
-    double now = tick_now_s(), most = c->world->deadline_s / LOOKS, away = now - c->looked_s;
-    enum stream_state best = STREAM_IDLE;
-
-    for (struct paro_coll *p = c->first; p; p = p->next) {
-        if (!p->running)
-            continue;
-        if (away > most)
-            exec_mpi_excuse(p->vector.handle, away - most);
-        enum stream_state state = exec_mpi_poll(p->vector.handle, &p->fail);
-        if (state == STREAM_FAILED) {
-            world_sign(c->world, c->world->rank, &p->fail);
-            c->lost = p->fail;
-        }
-        if (state == STREAM_DONE || state == STREAM_FAILED)
-            p->running = 0;
-        if (state == STREAM_DONE && p->vector.out_bytes && p->out != p->vector.out)
-            memmove(p->out, p->vector.out, (size_t)p->vector.out_bytes);
-        best = state > best ? state : best;
-    }
-    c->looked_s = now;
-    return best;
-}
-
-/* For stream_drive: until this handle has no run. */
-static enum stream_state look_for(void *arg, struct err *err)
-{
-    struct paro_coll *p = arg;
-
-    (void)err;
-    enum stream_state state = p->running ? paro_look(p->comm) : STREAM_DONE;
-    return p->running ? (state < STREAM_MOVED ? state : STREAM_MOVED) : STREAM_DONE;
-}
-
-static int paro_ended(struct paro_coll *p, struct paro_error *error)
-{
-    int rc = p->fail.code != ERR_NONE ? -1 : 0;
-
-    return paro_report(NULL, rc, &p->fail, error); /* the communicator knows already */
-}
-
-/* Checks the arguments of a start, on this rank. */
-static int check_start(const struct paro_coll *p, const void *in, const void *out,
-                       struct err *err)
-{
-    if (!p->comm)
-        return err_set(err, ERR_INPUT, "the handle's communicator is closed");
-    if (p->comm->lost.code != ERR_NONE)
-        return paro_lost(p->comm, err);
-    if (p->running)
-        return err_set(err, ERR_INPUT, "a run of the handle is in progress, expected none");
-    if (!in && p->vector.in_bytes)
-        return err_set(err, ERR_INPUT, "in is NULL, expected %" PRId64 " bytes",
-                       p->vector.in_bytes);
-    if (!out && p->vector.out_bytes)
-        return err_set(err, ERR_INPUT, "out is NULL, expected %" PRId64 " bytes",
-                       p->vector.out_bytes);
-    return 0;
-}
-
-int paro_start(struct paro_coll *p, const void *in, void *out, struct paro_error *error)
-{
-    struct err err = {0};
-
-    if (check_start(p, in, out, &err))
-        return paro_report(NULL, -1, &err, error);
-    if (p->vector.in_bytes && in != p->vector.in)
-        memmove(p->vector.in, in, (size_t)p->vector.in_bytes);
-    struct stream_op op = coll_vector_op(&p->vector);
-    paro_look(p->comm); /* the new run's waiting time begins here */
-    if (op.start(op.arg, &err))
-        return paro_report(p->comm, -1, &err, error);
-    p->out = out;
-    p->running = 1;
-    p->fail = (struct err){0};
-    paro_look(p->comm);
-    return 0;
-}
-
-int paro_test(struct paro_coll *p, int *done, struct paro_error *error)
-{
-    if (p->comm && p->running)
-        paro_look(p->comm);
-    *done = !p->comm || !p->running;
-    return *done ? paro_ended(p, error) : 0;
-}
-
-int paro_wait(struct paro_coll *p, struct paro_error *error)
-{
-    struct stream_op op = {.poll = look_for, .arg = p};
-    struct err err = {0};
-
-    if (p->comm)
-        (void)stream_drive(op, &err); /* the result is stored in the handle */
-    return paro_ended(p, error);
-}
-
-int paro_run(struct paro_coll *p, const void *in, void *out, struct paro_error *error)
-{
-    return paro_start(p, in, out, error) ? -1 : paro_wait(p, error);
 }

@@ -14,8 +14,8 @@
  *
  * Threads: MPI must be initialised, with any thread level.  All calls for one paro_comm must be
  * made by one thread at a time.  The library creates no threads: runs make progress only inside
- * paro_start, paro_test, paro_wait and paro_run, each of which advances all runs of its
- * paro_comm.
+ * paro_start, paro_test, paro_wait, paro_wait_any and paro_run, each of which advances all runs
+ * of its paro_comm.
  *
  * Errors: functions return 0, or -1 and a sentence in *err (which may be NULL).  Outputs are
  * written only on success.  COLLECTIVE functions must be called by all ranks, in the same
@@ -146,6 +146,9 @@ PARO_API int paro_start(struct paro_coll *c, const void *in, void *out, struct p
    else to 0, on failure too. If the last run failed, this and paro_wait return its error, and
    only paro_free and paro_comm_close remain useful. */
 PARO_API int paro_test(struct paro_coll *c, int *done, struct paro_error *err);
+/* Advances all runs of the paro_comms of n handles until one of the handles has no run in
+   progress, at most for `seconds`; paro_test reports which one.  Not collective. */
+PARO_API void paro_wait_any(struct paro_coll *const *c, int n, double seconds);
 PARO_API int paro_wait(struct paro_coll *c, struct paro_error *err); /* waits for the end */
 /* paro_start, then paro_wait. */
 PARO_API int paro_run(struct paro_coll *c, const void *in, void *out, struct paro_error *err);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PARO_PARO_INSIDE_H
+#define PARO_PARO_INSIDE_H
+
+/* Internal to paro/: a program's objects. */
+#include "coll/coll_vector.h"
+#include "paro/paro.h"
+#include "paro/paro_combine.h"
+#include "paro/paro_fabric.h"
+
+struct paro_comm {
+    struct world *world; /* owned */
+    struct paro_fabric fabric;
+    char groups[64];
+    struct paro_coll *first; /* list of prepared operations that are not freed */
+    double looked_s;         /* time of the last progress call */
+    struct err lost;         /* ERR_PEER: the error when a peer did not respond */
+};
+
+struct paro_coll {
+    struct paro_comm *comm; /* NULL: closed before */
+    struct paro_coll *next;
+    struct coll_vector vector;
+    struct paro_combine combine; /* vector refers to it for MPI's types */
+    enum schedule_algo algo;
+    int64_t chunk_bytes;
+    char groups[64];
+    int running;
+    void *out;       /* the current run's destination in the program, */
+    struct err fail; /* and its error; code ERR_NONE: none */
+};
+
+/* Returns rc and copies the error to the program; records in c (or NULL) that a peer is
+   lost. */
+int paro_report(struct paro_comm *c, int rc, const struct err *err, struct paro_error *out);
+/* -1: puts the error by which a peer was lost into *err. */
+int paro_lost(const struct paro_comm *c, struct err *err);
+
+#endif
