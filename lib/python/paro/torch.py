@@ -1,0 +1,502 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Registers HO-Ring as the backend "paro" of torch.distributed, for tensors in host memory.
+
+    import paro.torch
+    torch.distributed.init_process_group("paro")        # under mpirun, srun or paro-launch
+
+All-gather, reduce-scatter, all-reduce and broadcast run on libparo; gather, scatter, all-to-all,
+send and receive on MPI.  One thread of the process makes all of these calls, in the program's
+order, and lets all runs in flight progress together; each call returns a Work at once.
+
+A run needs a handle, which all ranks prepare together.  So that every rank takes the same
+decisions, they follow from the order of calls alone, never from what has ended: call n of a kind
+(operation, type, count) uses handle n modulo the handles of its kind and waits where that one
+still runs; before a handle is prepared all runs of libparo's end; and a group frees the handles that
+were used least recently when all of its own need more than PARO_MEMORY (default 1 GiB).
+"""
+import atexit
+import collections
+import ctypes
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+from ctypes import byref, c_int, c_int64, c_void_p
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import _create_work_from_future
+
+from . import native
+
+TYPES = {torch.float32: native.F32, torch.float64: native.F64, torch.float16: native.F16,
+         torch.bfloat16: native.BF16, torch.int32: native.I32, torch.uint8: native.U8}
+MPI_TYPES = {torch.int64: "int64_t", torch.int16: "int16_t", torch.int8: "int8_t",
+             torch.bool: "c_bool", torch.int32: "int32_t", torch.uint8: "uint8_t",
+             torch.float32: "float", torch.float64: "double"}
+SUMS = {dist.ReduceOp.SUM: native.SUM, dist.ReduceOp.AVG: native.AVG,
+        dist.ReduceOp.MAX: native.MAX, dist.ReduceOp.MIN: native.MIN}
+MPI_OPS = {dist.ReduceOp.SUM: "op_sum", dist.ReduceOp.MAX: "op_max", dist.ReduceOp.MIN: "op_min",
+           dist.ReduceOp.PRODUCT: "op_prod", dist.ReduceOp.BAND: "op_band",
+           dist.ReduceOp.BOR: "op_bor", dist.ReduceOp.BXOR: "op_bxor"}
+BOOL_OPS = {"op_sum": "op_lor", "op_max": "op_lor", "op_min": "op_land", "op_prod": "op_land",
+            "op_band": "op_land", "op_bor": "op_lor", "op_bxor": "op_lxor"}
+SLICE_S = 2e-4  # progress in C between two looks at the queue: the latency of a new call at most
+IN_FLIGHT_BYTES = 64 << 20  # several handles of one kind, while together they are no larger
+HANDLES_MOST = 4
+
+
+class _Handle:
+    def __init__(self, comm, spec):
+        self.pointer, d = c_void_p(), native.paro_description(ctypes.sizeof(native.paro_description))
+        native.paro("prepare", comm, byref(spec), byref(self.pointer))
+        native.paro("describe", self.pointer, byref(d))
+        self.bytes, self.slow, self.fast = d.memory_bytes, d.slow_bytes, d.fast_bytes
+        self.run = None
+
+    def ended(self):
+        done = c_int()
+        native.paro("test", self.pointer, byref(done))
+        return done.value
+
+
+class _Requests:
+    """Nonblocking calls of MPI's that together are one call of the program's."""
+
+    def __init__(self, requests, seconds):
+        self.requests, self.seconds, self.until = requests, seconds, time.monotonic() + seconds
+
+    def ended(self):
+        done = c_int()
+        for r in self.requests:
+            native.call("Test", byref(r), byref(done), None)
+            if not done.value:
+                if time.monotonic() > self.until:
+                    raise native.Error(f"no answer of another rank in {self.seconds:g} s")
+                return False
+        return True
+
+
+class _Run:
+    """A call in flight: `ended` is asked until it is true; keep holds what the call uses."""
+
+    def __init__(self, what, future, result, after, keep):
+        self.what, self.future, self.result, self.after, self.keep = what, future, result, after, keep
+
+
+class _Worker(threading.Thread):
+    """The thread that makes all calls of MPI and libparo."""
+
+    def __init__(self):
+        super().__init__(name="paro", daemon=True)
+        self.calls, self.runs = queue.SimpleQueue(), []
+        self.slow = self.fast = 0
+        self.failed = False  # an exception that nobody caught ends the program
+
+    def put(self, start, future, result):
+        self.calls.put((start, future, result))
+
+    def run(self):
+        while True:
+            try:
+                entry = self.calls.get_nowait() if self.runs else self.calls.get()
+            except queue.Empty:
+                self.progress()
+                continue
+            if entry is None:
+                return
+            start, future, result = entry
+            try:
+                what, after, keep = start(self)
+                run = _Run(what, future, result, after, keep)
+                if what is None:
+                    self.finish(run)
+                else:
+                    what.run = run
+                    self.runs.append(run)
+            except BaseException as e:  # the program's thread raises it
+                self.fail(future, e)
+
+    @staticmethod
+    def fail(future, e):
+        future.set_exception(dist.DistBackendError(str(e)) if isinstance(e, native.Error) else e)
+
+    def finish(self, run):
+        try:
+            if run.after:
+                run.after()
+        except BaseException as e:
+            self.fail(run.future, e)
+            return
+        run.future.set_result(run.result)
+
+    def progress(self):
+        """Lets all runs progress for a slice of time; ends those that are done."""
+        handles = [r.what.pointer for r in self.runs if isinstance(r.what, _Handle)]
+        if handles:
+            native.lib.paro_wait_any((c_void_p * len(handles))(*handles), len(handles), SLICE_S)
+        left = []
+        for run in self.runs:
+            try:
+                if not run.what.ended():
+                    left.append(run)
+                    continue
+            except native.Error as e:
+                run.what.run = None
+                self.fail(run.future, e)
+                continue
+            run.what.run = None
+            self.finish(run)
+        if len(left) == len(self.runs) and not handles:
+            time.sleep(SLICE_S / 4)
+        self.runs = left
+
+    def drain(self):
+        """Ends all runs of libparo's, without which a preparation of other ranks would wait.  Messages
+        of MPI's progress during a preparation, and may wait for a call that comes later."""
+        while any(isinstance(r.what, _Handle) for r in self.runs):
+            self.progress()
+
+
+class _Cache:
+    """The handles of a group by kind; every decision is the same on all of its ranks."""
+
+    def __init__(self, comm):
+        self.comm, self.kinds, self.bytes = comm, collections.OrderedDict(), 0
+        self.most = int(os.environ.get("PARO_MEMORY", 1 << 30))
+
+    def take(self, worker, kind, spec):
+        """The handle for the next call of this kind, which does not run."""
+        entry = self.kinds.setdefault(kind, [0, []])
+        self.kinds.move_to_end(kind)
+        number, handles = entry
+        most = max(1, min(HANDLES_MOST, IN_FLIGHT_BYTES // max(1, handles[0].bytes))) if handles else 1
+        if number >= len(handles) and len(handles) < most:
+            worker.drain()
+            handles.append(_Handle(self.comm, spec))
+            self.bytes += handles[-1].bytes
+            while self.bytes > self.most and len(self.kinds) > 1:
+                self.free(next(iter(self.kinds)))
+        h = handles[number % len(handles)]
+        entry[0] = number + 1
+        while h.run:
+            worker.progress()
+        worker.slow, worker.fast = worker.slow + h.slow, worker.fast + h.fast
+        return h
+
+    def free(self, kind):
+        for h in self.kinds.pop(kind)[1]:
+            self.bytes -= h.bytes
+            native.lib.paro_free(h.pointer)
+
+
+def _checked(tensors):
+    for t in tensors:
+        if t.device.type != "cpu":
+            raise ValueError(f"a tensor is on '{t.device}', expected host memory: "
+                             'init_process_group("cpu:paro,cuda:nccl")')
+        if not t.is_contiguous():
+            raise ValueError(f"a tensor of shape {tuple(t.shape)} has strides {t.stride()}, expected a contiguous one")
+    return tensors
+
+
+def _entry(table, how):
+    """A ReduceOp is equal to its kind, but has another hash."""
+    return next((value for kind, value in table.items() if how == kind), None)
+
+
+def _bytes(t):
+    return t.numel() * t.element_size()
+
+
+class ProcessGroup(dist.ProcessGroup):
+    """A group of torch.distributed: a communicator of MPI's, and one of libparo's on it."""
+
+    def __init__(self, ranks, rank, timeout, number):
+        super().__init__(rank, len(ranks))
+        self._name, self._desc, self.seconds = "", "paro", timeout.total_seconds()
+        self.comm = self.cache = None
+        options = native.paro_options(ctypes.sizeof(native.paro_options))
+        for key, name in (("topology", "PARO_TOPOLOGY"), ("groups", "PARO_GROUPS"),
+                          ("tuning", "PARO_TUNING")):
+            text = os.environ.get(name)
+            if text and (key == "tuning" or len(ranks) == _world[1]):
+                setattr(options, key, text.encode())
+        options.deadline_s = self.seconds
+
+        def open_comm(worker):
+            worker.drain()
+            self.comm = native.group_comm(ranks, number)
+            opened = c_void_p()
+            native.paro("comm_open", byref(opened), self.comm, byref(options))
+            self.cache = _Cache(opened)
+            return None, None, None
+        self._put(open_comm, None).wait()
+
+    def _put(self, start, result):
+        future = torch.futures.Future()
+        _worker.put(start, future, result)
+        return _create_work_from_future(future)
+
+    # ---- what runs on libparo ----
+
+    def _run(self, op, given, taken, reduction=dist.ReduceOp.SUM, root=0, result=None, after=None):
+        """given, taken: tensors without gaps; after copies from them to where the result belongs."""
+        _checked([given, taken])
+        block = given if op == native.ALL_GATHER else taken
+        count, type_, mpi_type, mpi_op, how = block.numel(), TYPES.get(given.dtype), 0, 0, 0
+        if op in (native.ALL_GATHER, native.BROADCAST):
+            type_, count = native.U8, _bytes(block)
+        elif type_ and _entry(SUMS, reduction) is not None:
+            how = _entry(SUMS, reduction)
+        else:
+            name = _entry(MPI_OPS, reduction)
+            if name is None or given.dtype not in MPI_TYPES:
+                raise ValueError(f"a reduction on {given.dtype} that this backend lacks, "
+                                 f"expected one of {', '.join(str(k) for k in MPI_OPS)} on a type of MPI's")
+            type_, mpi_type = native.MPI, native.handle(MPI_TYPES[given.dtype])
+            mpi_op = native.handle(BOOL_OPS[name] if given.dtype == torch.bool else name)
+        kind = (op, type_, how, root, count, mpi_type, mpi_op)
+        spec = native.paro_spec(bytes=ctypes.sizeof(native.paro_spec), op=op, type=type_, reduction=how,
+                                root=root, count=count, mpi_type=mpi_type, mpi_op=mpi_op)
+
+        def start(worker):
+            if count == 0:
+                return None, after, None
+            h = self.cache.take(worker, kind, spec)
+            native.paro("start", h.pointer, c_void_p(given.data_ptr()), c_void_p(taken.data_ptr()))
+            return h, after, (given, taken)
+        return self._put(start, result if result is not None else [taken])
+
+    def allreduce(self, tensors, opts=None):
+        how = opts.reduceOp if isinstance(opts, dist.AllreduceOptions) else opts or dist.ReduceOp.SUM
+        if len(tensors) == 1 and not how == dist.ReduceOp.PREMUL_SUM:
+            return self._run(native.ALL_REDUCE, tensors[0], tensors[0], how, result=tensors)
+        return self.allreduce_coalesced(tensors, opts)
+
+    def allreduce_coalesced(self, tensors, opts=None):
+        how = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+        _checked(tensors)
+        flat = torch.cat([t.reshape(-1) for t in tensors])
+
+        def scatter():
+            at = 0
+            for t in tensors:
+                t.copy_(flat[at:at + t.numel()].view_as(t))
+                at += t.numel()
+        return self._run(native.ALL_REDUCE, flat, flat, how, result=tensors, after=scatter)
+
+    def broadcast(self, tensors, opts=None):
+        root = opts.rootRank if opts is not None else 0
+        return self._run(native.BROADCAST, tensors[0], tensors[0], root=root, result=tensors)
+
+    def all_gather_single(self, output, input, opts=None):
+        return self._run(native.ALL_GATHER, input, output)
+    _allgather_base = all_gather_single
+
+    def allgather(self, outputs, inputs, opts=None):
+        if any(t.shape != inputs[0].shape for t in outputs[0]):
+            return self._gather_unequal(outputs[0], inputs[0])
+        flat = inputs[0].new_empty((self.size(), inputs[0].numel()))
+
+        def scatter():
+            for t, row in zip(outputs[0], flat):
+                t.copy_(row.view_as(t))
+        return self._run(native.ALL_GATHER, inputs[0], flat, result=outputs, after=scatter)
+
+    def reduce_scatter_single(self, output, input, opts=None):
+        how = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+        return self._run(native.REDUCE_SCATTER, input, output, how)
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter(self, outputs, inputs, opts=None):
+        how = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+        _checked(inputs[0])
+        flat = torch.cat([t.reshape(-1) for t in inputs[0]])
+        return self._run(native.REDUCE_SCATTER, flat, outputs[0], how, result=outputs)
+
+    def _each(self, runs, result):
+        """One Work for several calls."""
+        all_ = torch.futures.collect_all([w.get_future() for w in runs])
+        return _create_work_from_future(all_.then(lambda f: [f.value() and result][0]))
+
+    def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._each([self.all_gather_single(o, i) for o, i in zip(outputs, inputs)], outputs)
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+
+    def allgather_coalesced(self, outputs, inputs, opts=None):
+        return self._each([self.allgather([list(o)], [i]) for o, i in zip(zip(*outputs), inputs)], outputs)
+
+    def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._each([self.reduce_scatter_single(o, i, opts) for o, i in zip(outputs, inputs)], outputs)
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+
+    def reduce(self, tensors, opts=None):
+        """As an all-reduce, whose result the root alone takes."""
+        result = tensors[0].clone()
+        root = opts.rootRank if opts is not None else 0
+
+        def take():
+            if self.rank() == root:
+                tensors[0].copy_(result)
+        how = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+        return self._run(native.ALL_REDUCE, result, result, how, result=tensors, after=take)
+
+    def barrier(self, opts=None):
+        one = torch.zeros(1, dtype=torch.uint8)
+        return self._run(native.ALL_REDUCE, one, one, result=[])
+
+    # ---- what runs on MPI ----
+
+    def _requests(self, calls, keep, result, after=None):
+        """calls: (name, arguments before the communicator) of nonblocking calls, sent as bytes."""
+        def start(worker):
+            requests = []
+            for name, args in calls:
+                r = c_void_p()
+                native.call(name, *args, self.comm, byref(r))
+                requests.append(r)
+            return _Requests(requests, self.seconds), after, keep
+        return self._put(start, result)
+
+    @staticmethod
+    def _message(t, peer, tag):
+        _checked([t])
+        if _bytes(t) >= 1 << 31:
+            raise ValueError(f"a message of {_bytes(t)} bytes, expected less than 2 GiB")
+        return c_void_p(t.data_ptr()), c_int(_bytes(t)), c_void_p(native.BYTE), c_int(peer), c_int(tag)
+
+    def send(self, tensors, peer, tag):
+        return self._requests([("Isend", self._message(tensors[0], peer, tag))], tensors, tensors)
+
+    def recv(self, tensors, peer, tag):
+        return self._requests([("Irecv", self._message(tensors[0], peer, tag))], tensors, tensors)
+
+    def recv_anysource(self, tensors, tag):
+        return self.recv(tensors, -1, tag)
+
+    def _pairs(self, gives, takes, result):
+        """gives, takes: a tensor for each rank, or None."""
+        calls = [("Irecv", self._message(t, r, 1 << 14)) for r, t in enumerate(takes) if t is not None]
+        calls += [("Isend", self._message(t, r, 1 << 14)) for r, t in enumerate(gives) if t is not None]
+        return self._requests(calls, (gives, takes), result)
+
+    def _gather_unequal(self, outputs, given):
+        return self._pairs([given] * self.size(), outputs, [outputs])
+
+    def alltoall(self, outputs, inputs, opts=None):
+        return self._pairs(inputs, outputs, outputs)
+
+    def alltoall_base(self, output, input, output_sizes, input_sizes, opts=None):
+        def split(t, sizes):
+            if not sizes and t.shape[0] % self.size():
+                raise ValueError(f"{t.shape[0]} rows for {self.size()} ranks, expected sizes for each rank")
+            return list(torch.split(t, list(sizes) or [t.shape[0] // self.size()] * self.size()))
+        _checked([output, input])
+        return self._pairs(split(input, input_sizes), split(output, output_sizes), [output])
+    all_to_all_single = alltoall_base
+
+    def gather(self, outputs, inputs, opts=None):
+        root = opts.rootRank if opts is not None else 0
+        takes = outputs[0] if self.rank() == root else [None] * self.size()
+        gives = [inputs[0] if r == root else None for r in range(self.size())]
+        return self._pairs(gives, takes, outputs)
+
+    def scatter(self, outputs, inputs, opts=None):
+        root = opts.rootRank if opts is not None else 0
+        gives = inputs[0] if self.rank() == root else [None] * self.size()
+        takes = [outputs[0] if r == root else None for r in range(self.size())]
+        return self._pairs(gives, takes, outputs)
+
+    # ---- what torch.distributed asks of a group ----
+
+    def getBackendName(self):
+        return "paro"
+
+    def _set_group_name(self, name):
+        self._name = name
+
+    def _set_group_desc(self, text):
+        self._desc = text
+
+    @property
+    def group_name(self):
+        return self._name
+
+    @property
+    def group_desc(self):
+        return self._desc
+
+    def shutdown(self):
+        if self.cache is None:
+            return
+
+        def close(worker):
+            worker.drain()
+            for kind in list(self.cache.kinds):
+                self.cache.free(kind)
+            native.lib.paro_comm_close(self.cache.comm)
+            native.call("Comm_free", byref(self.comm))
+            return None, None, None
+        self._put(close, None).wait()
+        self.cache = None
+
+    abort = shutdown
+
+
+_LAUNCHERS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"), ("PMIX_RANK", None),
+              ("SLURM_PROCID", "SLURM_LOCALID"))
+_worker, _world = None, None
+
+
+def _begin():
+    """Starts MPI and the thread, and fills in the variables of torch's rendezvous."""
+    global _worker, _world
+    if _worker:
+        return
+    if not any(os.environ.get(name) for name, _ in _LAUNCHERS) and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise native.Error("torchrun starts no MPI: type 'mpirun -np RANKS python3 SCRIPT', srun or paro-launch")
+    _world = native.init()
+    local = next((os.environ[name] for _, name in _LAUNCHERS if name and name in os.environ), "0")
+    with socket.socket() as s:
+        s.bind(("", 0))
+        address = native.bcast(f"{socket.gethostname()} {s.getsockname()[1]}").split()
+    for name, value in (("RANK", _world[0]), ("WORLD_SIZE", _world[1]), ("LOCAL_RANK", local),
+                        ("MASTER_ADDR", address[0]), ("MASTER_PORT", address[1])):
+        os.environ.setdefault(name, str(value))
+    _worker = _Worker()
+    _worker.start()
+    hook = sys.excepthook
+
+    def failed(*args):
+        _worker.failed = True
+        hook(*args)
+    sys.excepthook = failed
+    atexit.register(_end)
+
+
+def _end():
+    if _worker.failed:  # MPI_Finalize would wait for the peers: the launcher ends them
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+    _worker.put(lambda worker: (worker.drain(), (None, None, None))[1], torch.futures.Future(), None)
+    _worker.calls.put(None)
+    _worker.join()
+    if os.environ.get("PARO_STATS"):
+        print(f"paro: rank {_world[0]}: sent {_worker.slow} bytes to other groups, {_worker.fast} inside",
+              file=sys.stderr)
+    native.finalize()
+
+
+def _create(options, _=None):
+    _begin()
+    ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
+    number = int.from_bytes(str(options.group_id).encode()[-4:], "little") % 30000
+    return ProcessGroup(ranks, options.group_rank, options.timeout, number)
+
+
+_begin()
+dist.Backend.register_backend("paro", _create, extended_api=True, devices=["cpu"])

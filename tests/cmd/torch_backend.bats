@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
+#
+# The backend "paro" of torch.distributed (lib/python).  The oracle is gloo.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    PYTHON=${PARO_PYTHON:-python3}
+    "$PYTHON" -c 'import torch.distributed.fsdp' 2>/dev/null || skip "no Python package torch here"
+    [ -z "${SAN-}" ] || skip "a sanitizer must come first in the process"
+    export PARO_LIBRARY=$B/libparo.so PYTHONPATH=$ROOT/lib/python OMP_NUM_THREADS=1
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+torch() { # RANKS WHAT...
+    mpirun -np "$1" "$PYTHON" "$ROOT/tests/reference/torch_backend.py" "${@:2}"
+}
+
+@test "every collective, type and size gives what gloo gives: 1, 2 and 3 ranks" {
+    for n in 1 2 3; do torch $n collectives lists errors; done
+}
+
+@test "two groups with many calls in flight" {
+    torch 4 flight
+}
+
+@test "DDP, FSDP2 and HSDP train as with gloo, and give the same bits again" {
+    torch 4 training
+}
+
+@test "a rank that raises ends the job; so does one that is killed" {
+    cat >end.py <<'END'
+import os, signal, sys
+import paro.torch, torch, torch.distributed as dist
+dist.init_process_group("paro")
+dist.all_reduce(torch.ones(9))
+if dist.get_rank() == 1:
+    if sys.argv[1] == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise SystemError("of rank 1")
+dist.all_reduce(torch.ones(9))
+END
+    run ! timeout 60 mpirun -np 2 "$PYTHON" end.py raise
+    [[ $output == *"SystemError: of rank 1"* ]]
+    run ! timeout 60 mpirun -np 2 "$PYTHON" end.py kill
+}
+
+@test "a program that does not destroy its group ends; torchrun is told what to type" {
+    echo 'import paro.torch, torch, torch.distributed as dist
+dist.init_process_group("paro")
+dist.all_reduce(torch.ones(9))' >end.py
+    timeout 60 mpirun -np 2 "$PYTHON" end.py
+    run ! env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u SLURM_PROCID WORLD_SIZE=2 RANK=0 "$PYTHON" end.py
+    [[ $output == *"type 'mpirun -np RANKS python3 SCRIPT'"* ]]
+}
