@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Keeps a program's objects: communicators and prepared operations; paro_run.c runs these.
- * Checks requests, also those in the struct layouts of older and newer programs, and that all ranks make the
- * same request.
+ * Checks requests, also those in the struct layouts of older and newer programs, and that all
+ * ranks make the same request.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs prepared operations: starts them, and advances all runs of a communicator in each call. */
+/* Runs prepared operations; each call advances all runs of the communicator. */
 #include "paro/paro_inside.h"
 
 #include <inttypes.h>
