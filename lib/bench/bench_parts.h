@@ -36,7 +36,7 @@ struct bench {           /* one call of bench_run */
     struct bench_sink sink;
     struct topo topo; /* rank 0's; levels 0: not given */
     struct groups groups;
-    char shape[256];         /* the groups' */
+    char shape[256];         /* sizes of the groups, as text */
     int levels, *block;      /* the topology's, on every rank; block owned */
     struct pick_table table; /* for auto; rules 0: not used */
     struct coll coll;

@@ -161,7 +161,7 @@ static int op_real(struct vm *vm, int bytes)
     return p ? 0 : -1;
 }
 
-/* An integer of |bytes| bytes, signed if bytes < 0; 0: its size comes first. */
+/* An integer of |bytes| bytes, signed unless bytes > 0; 0: its size, a byte, comes first. */
 static int op_int(struct vm *vm, int bytes)
 {
     uint64_t n = (uint64_t)(bytes < 0 ? -bytes : bytes), bits = 0;

@@ -117,9 +117,9 @@ struct coll_handle {
 
 /*
  * Collective, in the same order on every rank; same error on all ranks.  *out is released with
- * coll_free.  No run over NCCL may be in progress meanwhile.  Runs allocate nothing.
- * ERR_INPUT: auto without a tuning table, an average over a part of the ranks, a code of
- * another type than f32 and bf16.
+ * coll_free.  No run over NCCL may be in progress meanwhile.  Runs allocate nothing. ERR_INPUT:
+ * auto without a tuning table or without rules in it for the operation, an average over a part
+ * of the ranks, a code of another type than f32 and bf16.
  */
 int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handle *out,
                  struct err *err);

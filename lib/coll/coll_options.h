@@ -14,11 +14,11 @@
 enum coll_transport { COLL_MPI, COLL_NCCL };
 
 /*
- * Chooses the transport.  asked: "mpi", "nccl", "auto" or NULL, which is auto: NCCL for several
- * ranks with a GPU each, i.e. if name, the device name as given to device_open, is "cuda".  A
- * GPU given by number may be shared by ranks, which NCCL refuses unless its own settings permit
- * it; whoever has set them asks for nccl explicitly.  ERR_INPUT: another word, or nccl on a
- * CPU; ERR_ABSENT: nccl in a build without it.
+ * Chooses the transport.  requested: "mpi", "nccl", "auto" or NULL, which is auto: NCCL for
+ * several ranks with a GPU each, i.e. if name, the device name as given to device_open, is
+ * "cuda".  A GPU given by number may be shared by ranks, which NCCL refuses unless its own
+ * settings permit it; whoever has set them asks for nccl explicitly.  ERR_INPUT: another word,
+ * or nccl on a CPU; ERR_ABSENT: nccl in a build without it.
  */
 int coll_transport_choose(enum coll_transport *out, const char *requested, const char *name,
                           const struct device *device, int ranks, struct err *err);

@@ -6,8 +6,8 @@
  *     move      packing and storing of payloads           the communication thread
  *     host      loading and saving                        any thread, under a lock
  *
- * Events order the work of compute and move (engine_move.asked), and the compute thread waits
- * for streams.  A device failure is reported where the ranks agree: until then this rank
+ * Events order the work of compute and move (engine_move.requested), and the compute thread
+ * waits for streams.  A device failure is reported where the ranks agree: until then this rank
  * continues, so that no other waits for it.
  */
 #include "engine/engine_inside.h"

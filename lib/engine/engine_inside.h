@@ -19,7 +19,7 @@
  * compute queue, packs (if types differ, or src is not in shared memory), runs the collective,
  * stores.  Up to three operations of one stream; the struct stays until the last is done.
  *
- *     after, asked --> src --pack--> send ==collective==> recv --store--> dst
+ *     after, requested --> src --pack--> send ==collective==> recv --store--> dst
  *
  * send may be src, recv may be dst.
  */

@@ -121,8 +121,7 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
         for (int i = 0; i < e->world->ranks; i++)
             coll_traffic_add(&e->traffic[i], &e->sync_traffic[i], 1);
     coll_traffic_busiest(&p->groups, e->traffic, &report->slow_bytes, &report->fast_bytes);
-    if (report->skipped)
-        /* the residual of a gradient that is not finite is useless */
+    if (report->skipped) /* its gradient leaves no useful residual */
         engine_residuals_clear(e);
     run->ends = !updates;
     if (updates)

@@ -348,8 +348,8 @@ static int in_flight(const struct exec_mpi_handle *h)
  * Follows a poll without progress.  Open MPI's MPI_Testsome does not return the messages that
  * its progress completed, the next call does: a yield in between delays each message by a
  * scheduling round of all ranks (eight on two cores: 10 to 20 % of a small collective).  Where
- * ranks share cores Open MPI's progress yields by itself; for those where it does not detect
- * this, every 16th poll, some 80 us apart, is idle.
+ * ranks share cores Open MPI's progress yields by itself; if it does not detect that they
+ * do, every 16th poll, some 80 us apart, is idle.
  *
  * A rank that waits only for its own host enters MPI seldom, since a call polls all sockets.
  * It must enter sometimes, because others may wait for a message that the program began before.

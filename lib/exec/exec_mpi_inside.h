@@ -90,7 +90,7 @@ struct exec_mpi_handle {
     int turn; /* the shared queue that is polled first next time */
     int *writes, *reads;
     int finished, selves_left;
-    unsigned polls;        /* polls since the last progress */
+    unsigned polls;        /* polls without progress, over all runs */
     int64_t arrived_bytes; /* received in this run */
     int64_t starts;        /* finished runs */
     char *base[3];

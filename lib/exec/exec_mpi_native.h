@@ -46,7 +46,7 @@ void exec_native_close(struct exec_native *n);
  */
 int exec_native_run(struct exec_native *n, const void *in, void *out, struct err *err);
 /* Writes the MPI library's name and version, such as "Open MPI v4.1.4": MPI_Get_library_version
- * up to a comma or line end; printable, at most slot - 1 characters. */
+ * up to a comma or line end; printable, at most bytes - 1 characters. */
 void exec_native_library(char *text, int bytes);
 /* The block of a rank: elements [*lo, *hi). */
 void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t *hi);

@@ -53,7 +53,7 @@ int health_parse_notify(struct health_options *o, const char *text, struct err *
 
 /*
  * Collective.  Measures, judges and prints on `out` (rank 0).  *state is set on rank 0 only.
- * *gone is set if some host does not answer, in which case world_close would block.  `where` is
+ * *lost is set if some host does not answer, in which case world_close would block.  `where` is
  * set to the current stage, for a watchdog.
  */
 int health_check(struct world *w, const struct health_options *o, const char *volatile *where,

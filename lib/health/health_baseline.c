@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "health/health_analysis.h"
 
-#define RATIO_MOST 1e3 /* two paths' rates */
+#define RATIO_MOST 1e3 /* largest ratio of two paths' rates */
 
 /* ---- the file ---- */
 

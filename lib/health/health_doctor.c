@@ -24,7 +24,7 @@
 static const int64_t fast_mbit = 10000;
 
 struct device {
-    char name[HEALTH_NIC_NAME]; /* a port's; a GPU's bus id */
+    char name[HEALTH_NIC_NAME]; /* name of a port, or bus id of a GPU */
     char busid[20];
     int gpu, ib, ethernet, numa;
     int64_t mbit;

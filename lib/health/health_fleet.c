@@ -175,7 +175,7 @@ static const struct health_fault *find_fault(const struct health_fleet *f,
     return NULL;
 }
 
-/* Returns noise and transients as a factor; `noise` is added to the fabric's. */
+/* Returns noise and transients as a factor; noise: relative standard deviation. */
 static double chance(struct run *r, double noise)
 {
     const struct health_fleet *f = r->f;

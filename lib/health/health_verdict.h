@@ -87,8 +87,8 @@ struct health_verdict {
  * Judges the data.  A port is slow if its median is outside the range AND deviates by more
  * standard errors than chance explains for this number of ports AND most of its partners see it
  * AND the confirmation sees it again; streams of a slow port do not count for their other ends.
- * The derivations are in health_ends.c.  ERR_INPUT: nothing to compare with, or another
- * fabric's baseline.
+ * The derivations are in health_ends.c.  ERR_INPUT: nothing to compare with;
+ * ERR_MISMATCH: another fabric's baseline.
  */
 int health_judge(const struct health_data *d, const struct health_rules *rules,
                  struct health_verdict *out, struct err *err);

@@ -10,8 +10,8 @@
  *       block 2   # # \ .
  *       block 3   # # # \
  *
- * Forward:   S = Q K^T; P = exp(scale S - scale max); out = P V / sum; lse kept. Backward (Dao
- * et al., FlashAttention, 2022, appendix B.4), with recomputed scores:
+ * Forward:   S = Q K^T; P = exp(scale S - scale max); out = P V / sum; lse kept.
+ * Backward (Dao et al., FlashAttention, 2022, appendix B.4), with recomputed scores:
  *   P = exp(scale S - lse);  dV += P^T dO;  dP = dO V^T;  dS = P (dP - dot(dO, O));
  *   dQ = scale dS K;  dK += scale dS^T Q.
  */

@@ -47,7 +47,7 @@ struct pick_choice {
 
 struct pick_answer {
     unsigned phases;
-    int64_t bytes; /* the whole vector's, M */
+    int64_t bytes; /* bytes of the whole vector, M */
     struct pick_choice best;
     struct pick_choice second; /* the best of another algorithm; SCHEDULE_AUTO: there is none */
 };

@@ -144,7 +144,7 @@ int plan_fabric(const struct plan *p, struct topo *out, struct err *err);
 struct plan_step {
     struct plan_lane {
         enum letter from, to;
-        unsigned phases;  /* from -> to, for groups of any shape */
+        unsigned phases;  /* phases that convert from -> to, for groups of any shape */
         unsigned trimmed; /* without phases that transfer nothing on these groups */
         int coded;        /* 1: its traffic between groups is coded */
     } lane[STEP_COMPUTE];

@@ -53,6 +53,7 @@ void plan_flow_bytes(struct plan_cost *b, double bytes[PLAN_TIERS][PLAN_SETS][PL
 
 /* Returns whether the term is priced as taking no time. */
 int plan_is_free(const struct plan_cost *b, enum plan_term term);
+/* Returns the seconds to read or write `bytes` of memory; 0 if its rate is unknown. */
 double plan_memory_s(const struct plan_cost *b, double bytes);
 /* Returns the seconds of one message between groups (across), or inside one. */
 double plan_message_s(const struct plan_cost *b, int across);

@@ -15,7 +15,7 @@
 struct plan_failures {             /* as requested */
     double mtbf_s;                 /* mean time between failures of one node; 0: not priced */
     double restart_s;              /* from a failure until ranks read states */
-    double storage_Bps, local_Bps; /* a node to the shared folder, to its own storage */
+    double storage_Bps, local_Bps; /* rates of a node to the shared folder, to its own */
     int copies;                    /* copies of a local save; 0: no local saves; or
                                       PLAN_COPIES_AUTO */
     int nodes, node_ranks;         /* hosts, and ranks on the host that has most */

@@ -21,7 +21,7 @@ enum plan_measure {
     PLAN_FAST_BYTES,
     PLAN_STATE_BYTES,            /* rank 0's */
     PLAN_MEASURES,               /* every step has the ones so far */
-    PLAN_IDLE_S = PLAN_MEASURES, /* NAN if null or absent; the ones so far need PLAN_STEP */
+    PLAN_IDLE_S = PLAN_MEASURES, /* from here on NAN if null or absent, but for PLAN_STEP */
     PLAN_UPDATE_S,
     PLAN_GATHER_S, /* waits for gathers, for gradients, for parameter syncs */
     PLAN_GRADS_S,

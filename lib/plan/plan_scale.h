@@ -28,7 +28,7 @@ struct plan_scale {
 
 /* Parses "16..4096": from, to. */
 int plan_scale_parse(const char *text, int ranks[2], struct err *err);
-/* Runs the search `asked` at each point; fills points and survives. */
+/* Runs the search `requested` at each point; fills points and survives. */
 int plan_scale_run(struct plan_scale *s, const struct plan_search *requested, struct err *err);
 /* Returns whether anything fits at any point. */
 int plan_scale_found(const struct plan_scale *s);

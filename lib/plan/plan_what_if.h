@@ -8,7 +8,7 @@
 enum plan_dial {
     PLAN_DIAL_SLOW,   /* rate of the slow tier, by its slowest port, bytes per s */
     PLAN_DIAL_ACCUM,  /* micro-steps of a global step */
-    PLAN_DIAL_MEMORY, /* a rank's, bytes */
+    PLAN_DIAL_MEMORY, /* memory of a rank, bytes */
     PLAN_DIALS
 };
 

@@ -72,8 +72,8 @@ struct preload_comm {
     int64_t took;
     /*
      * The program may abort the communicator while another of its threads is in a call of ours,
-     * which then returns: `removed` is set, `calls` counts those inside.  `asks` is held during
-     * a request on the program's communicator, so that this is not freed meanwhile.
+     * which then returns: `removed` is set, `calls` counts those inside.  `requests` is held
+     * during a request on the program's communicator, so that this is not freed meanwhile.
      */
     atomic_int removed, calls;
     pthread_mutex_t requests;

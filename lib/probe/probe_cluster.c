@@ -99,7 +99,7 @@ static int list_parts(struct finder *f, int nth)
     return n;
 }
 
-/* Joins the ends of edges from .. to - 1 that are shorter than `near`. */
+/* Joins the ends of edges from .. to - 1 that are shorter than `within`. */
 static void join_local(struct finder *f, size_t from, size_t to, double within)
 {
     for (size_t i = from; i < to; i++)

@@ -21,10 +21,10 @@
 
 /* A file and its copies: paths to the same bytes. */
 struct move_file {
-    int64_t
-        /* Index of its first path in moves_files; reading uses the next path if one is */
-        first;
-    int paths;     /* damaged or absent, writing writes all */
+    /* Index of its first path in moves_files, and number of its paths: reading uses the next
+       path if one is damaged or absent, writing writes all. */
+    int64_t first;
+    int paths;
     int64_t bytes; /* size of each path's file */
 };
 

@@ -106,12 +106,13 @@ void step_release(struct step *s);
  * names the row.  Checked:
  * - each use finds its unit gathered, after the unit's last update and sync;
  * - no slot or bucket is written while a row may still read it;
- * - in each micro-step each trained unit's gradient is accumulated once and reduced once; it is
- * converted before the norm, and the unit is updated, before the norm if early_update, and
- * synced once (reduced, converted, synced: if the lane has transfers);
+ * - in each micro-step each trained unit's gradient is accumulated once and reduced once; it
+ *   is converted before the norm, and the unit is updated, before the norm if early_update,
+ *   and synced once (reduced, converted, synced: if the lane has transfers);
  * - every slot is used; if no unit is kept for the backward, all are in use at once;
- * - after[] names other rows, later ones meaning those of the previous step, and each lane runs
- * in order: no deadlock is possible. Shares no code with step_gen.
+ * - after[] names other rows, later ones meaning those of the previous step, and each lane
+ *   runs in order: no deadlock is possible.
+ * Shares no code with step_gen.
  */
 int step_verify(const struct step *s, const struct step_shape *shape, struct err *err);
 

@@ -136,7 +136,8 @@ struct token_steps {
     int count;
 };
 
-/* An added token.  normalized: 0, 1 or AS_SPELLED: the text is normalized, the token is not. */
+/* An added token.  normalized: 0, 1 or TOKEN_AS_SPELLED: the text is normalized, the token is
+   not. */
 enum { TOKEN_AS_SPELLED = 2 };
 struct token_added {
     int32_t id;

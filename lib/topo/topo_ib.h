@@ -16,7 +16,8 @@ struct ib_node {
     int line;
     int is_switch, is_ignored; /* ignored: routers, and aggregation nodes inside switches */
     int first, links;          /* index of its first link, number of its links */
-    /* 1: a switch with adapters, 2: a switch next to one of tier 1, ...; 0: not a switch */
+    /* 1: a switch with adapters, 2: a switch next to one of tier 1, ...; 0: not a switch, or
+       not reached from one with adapters */
     int tier;
 };
 

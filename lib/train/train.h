@@ -24,8 +24,7 @@
  *   DIR/.lock                      held while a run writes here
  *   DIR/trace-00000007.json, .svg  a step that was traced, if one was requested
  *   DIR/STOP                       created by a user: asks the run to checkpoint and stop;
- *                                  removed
- *                                  when it has
+ *                                  removed when it has
  *   DIR/SAVE                       created by a user: asks for a checkpoint now; removed when
  *                                  begun
  *
