@@ -163,13 +163,19 @@ def training(gloo):
 
 
 def errors(gloo):
-    ops = dist.ReduceOp
-    for bad, op in ((torch.ones(4, 4).t(), ops.SUM), (torch.ones(3, dtype=torch.bfloat16), ops.PRODUCT)):
+    n, ops = dist.get_world_size(), dist.ReduceOp
+    short, half = torch.empty(4 * n + 1), torch.empty(4 * n, dtype=torch.float16)
+    for name, call in (
+            ("strides", lambda: dist.all_reduce(torch.ones(4, 4).t())),
+            ("a product of bf16", lambda: dist.all_reduce(torch.ones(3, dtype=torch.bfloat16), ops.PRODUCT)),
+            ("a longer output", lambda: dist.all_gather_into_tensor(short, torch.ones(4))),
+            ("a longer input", lambda: dist.reduce_scatter_tensor(torch.ones(4), short)),
+            ("another type", lambda: dist.all_gather_into_tensor(half, torch.ones(4)))):
         try:
-            dist.all_reduce(bad, op)
+            call()
         except (ValueError, RuntimeError):
             continue
-        raise AssertionError(f"{bad.dtype}, {bad.stride()}, {op}: accepted")
+        raise AssertionError(f"{name}: accepted")
 
 
 def main():

@@ -245,7 +245,11 @@ class ProcessGroup(dist.ProcessGroup):
     def _run(self, op, given, taken, reduction=dist.ReduceOp.SUM, root=0, result=None, after=None):
         """given, taken: tensors without gaps; after copies from them to where the result belongs."""
         _checked([given, taken])
-        block = given if op == native.ALL_GATHER else taken
+        block, whole = (given, taken) if op == native.ALL_GATHER else (taken, given)
+        blocks = self.size() if op in (native.ALL_GATHER, native.REDUCE_SCATTER) else 1
+        if whole.numel() != blocks * block.numel() or given.dtype != taken.dtype:
+            raise ValueError(f"{whole.numel()} elements of {whole.dtype} for {blocks} x {block.numel()} of "
+                             f"{block.dtype}, expected as many, of one type")
         count, type_, mpi_type, mpi_op, how = block.numel(), TYPES.get(given.dtype), 0, 0, 0
         if op in (native.ALL_GATHER, native.BROADCAST):
             type_, count = native.U8, _bytes(block)
@@ -272,7 +276,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def allreduce(self, tensors, opts=None):
         how = opts.reduceOp if isinstance(opts, dist.AllreduceOptions) else opts or dist.ReduceOp.SUM
-        if len(tensors) == 1 and not how == dist.ReduceOp.PREMUL_SUM:
+        if len(tensors) == 1:
             return self._run(native.ALL_REDUCE, tensors[0], tensors[0], how, result=tensors)
         return self.allreduce_coalesced(tensors, opts)
 
@@ -375,7 +379,7 @@ class ProcessGroup(dist.ProcessGroup):
         return self._requests([("Irecv", self._message(tensors[0], peer, tag))], tensors, tensors)
 
     def recv_anysource(self, tensors, tag):
-        return self.recv(tensors, -1, tag)
+        raise ValueError("a receive without a source, expected the rank that sends")
 
     def _pairs(self, gives, takes, result):
         """gives, takes: a tensor for each rank, or None."""
