@@ -58,6 +58,18 @@ run_on() {
     }
 }
 
+# The types in which this processor multiplies: without AVX-512 oneDNN 2 has no products of bf16.
+cpu_types() {
+    paro-plan -m "$DATA/llama_tied.json" -i synth:1x1 --seq 8 --micro-batch 2 --compute-type bf16 > types.yaml
+    rm -rf types
+    if paro-train types.yaml -d "$G/text" -o types --steps 1 --device cpu > types.out 2> types.err; then
+        echo f32 bf16
+    else
+        grep -q 'of bf16 on this processor' types.err || cat types.err >&2
+        echo f32
+    fi
+}
+
 # NAME [WORD...]: the same on the device over MPI and over NCCL, in NAME-mpi and NAME-nccl: the same
 # bits, for the same rows are added in the same order
 both_ways() {

@@ -9,7 +9,7 @@ load refuses
 export DATA=$ROOT/tests/data
 
 # check RANKS PROGRAM ARGUMENT...
-check() { timeout 100 mpirun -np "$1" "$B/mpi/$2" "${@:3}"; }
+check() { timeout 300 mpirun -np "$1" "$B/mpi/$2" "${@:3}"; }
 
 @test "overflow on one rank of one group: every rank of every group skips the step" {
     check 4 mistakes_check skip 2x2 "$DATA/llama_untied.json" 2
