@@ -90,10 +90,10 @@ setup() {
     for f in gemma3 smollm3 phi3 qwen3 mistral; do
         sed 's/"vocab_size": *[0-9]*/"vocab_size": 256/' "$DATA/$f.json" > $f.json
         for type in $(cpu_types); do
-            paro-plan -m $f.json -i synth:1x1 --seq 8 --micro-batch 2 --compute-type $type > one.yaml
+            paro-plan -m $f.json -i synth:1x1 --seq 8 --micro-batch 2 --compute-type "$type" > one.yaml
             run_on cpu one "${short[@]}"
             run_on "$DEVICE" one "${short[@]}"
-            close one-cpu one-cuda "$([ $type = f32 ] && echo 1e-5 || echo 2e-2)" || { echo "$f $type"; return 1; }
+            close one-cpu one-cuda "$([ "$type" = f32 ] && echo 1e-5 || echo 2e-2)" || { echo "$f $type"; return 1; }
         done
         rm -rf base
         paro-shard init -m $f.json -o base
@@ -187,10 +187,10 @@ has_state() { [ -n "$(find local -path "*/step-*/manifest.json")" ]; }
     export TEXT=$PWD/texts.jsonl
     local how=(--tokenizer tok --documents)
     for type in $(cpu_types); do
-        paro-plan -m model.json -i synth:2x2 --seq 32 --micro-batch 2 --compute-type $type > four.yaml
+        paro-plan -m model.json -i synth:2x2 --seq 32 --micro-batch 2 --compute-type "$type" > four.yaml
         run_on cpu four "${how[@]}" isolate
         run_on "$DEVICE" four "${how[@]}" isolate --fastest
-        close four-cpu four-cuda "$([ $type = f32 ] && echo 1e-5 || echo 2e-2)"
+        close four-cpu four-cuda "$([ "$type" = f32 ] && echo 1e-5 || echo 2e-2)"
         grep -q 'attention by kernels of our own' four-cuda.err
     done
     paro-plan -m model.json -i synth:1x1 --seq 32 --micro-batch 2 > one.yaml
