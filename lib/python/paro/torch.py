@@ -207,6 +207,14 @@ def _entry(table, how):
     return next((value for kind, value in table.items() if how == kind), None)
 
 
+def _reduction(opts):
+    return dist.ReduceOp.SUM if opts is None else opts.reduceOp
+
+
+def _root(opts):
+    return 0 if opts is None else opts.rootRank
+
+
 def _bytes(t):
     return t.numel() * t.element_size()
 
@@ -250,17 +258,15 @@ class ProcessGroup(dist.ProcessGroup):
         if whole.numel() != blocks * block.numel() or given.dtype != taken.dtype:
             raise ValueError(f"{whole.numel()} elements of {whole.dtype} for {blocks} x {block.numel()} of "
                              f"{block.dtype}, expected as many, of one type")
-        count, type_, mpi_type, mpi_op, how = block.numel(), TYPES.get(given.dtype), 0, 0, 0
+        count, type_, mpi_type, mpi_op, how = block.numel(), TYPES.get(given.dtype), 0, 0, _entry(SUMS, reduction)
         if op in (native.ALL_GATHER, native.BROADCAST):
             type_, count = native.U8, _bytes(block)
-        elif type_ and _entry(SUMS, reduction) is not None:
-            how = _entry(SUMS, reduction)
-        else:
+        elif type_ is None or how is None:
             name = _entry(MPI_OPS, reduction)
             if name is None or given.dtype not in MPI_TYPES:
                 raise ValueError(f"a reduction on {given.dtype} that this backend lacks, "
                                  f"expected one of {', '.join(str(k) for k in MPI_OPS)} on a type of MPI's")
-            type_, mpi_type = native.MPI, native.handle(MPI_TYPES[given.dtype])
+            type_, how, mpi_type = native.MPI, 0, native.handle(MPI_TYPES[given.dtype])
             mpi_op = native.handle(BOOL_OPS[name] if given.dtype == torch.bool else name)
         kind = (op, type_, how, root, count, mpi_type, mpi_op)
         spec = native.paro_spec(bytes=ctypes.sizeof(native.paro_spec), op=op, type=type_, reduction=how,
@@ -275,25 +281,22 @@ class ProcessGroup(dist.ProcessGroup):
         return self._put(start, result if result is not None else [taken])
 
     def allreduce(self, tensors, opts=None):
-        how = opts.reduceOp if isinstance(opts, dist.AllreduceOptions) else opts or dist.ReduceOp.SUM
-        if len(tensors) == 1:
-            return self._run(native.ALL_REDUCE, tensors[0], tensors[0], how, result=tensors)
-        return self.allreduce_coalesced(tensors, opts)
+        if len(tensors) > 1:
+            return self.allreduce_coalesced(tensors, opts)
+        return self._run(native.ALL_REDUCE, tensors[0], tensors[0], _reduction(opts), result=tensors)
 
     def allreduce_coalesced(self, tensors, opts=None):
-        how = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+        how = _reduction(opts)
         _checked(tensors)
         flat = torch.cat([t.reshape(-1) for t in tensors])
 
         def scatter():
-            at = 0
-            for t in tensors:
-                t.copy_(flat[at:at + t.numel()].view_as(t))
-                at += t.numel()
+            for t, part in zip(tensors, flat.split([t.numel() for t in tensors])):
+                t.copy_(part.view_as(t))
         return self._run(native.ALL_REDUCE, flat, flat, how, result=tensors, after=scatter)
 
     def broadcast(self, tensors, opts=None):
-        root = opts.rootRank if opts is not None else 0
+        root = _root(opts)
         return self._run(native.BROADCAST, tensors[0], tensors[0], root=root, result=tensors)
 
     def all_gather_single(self, output, input, opts=None):
@@ -302,7 +305,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def allgather(self, outputs, inputs, opts=None):
         if any(t.shape != inputs[0].shape for t in outputs[0]):
-            return self._gather_unequal(outputs[0], inputs[0])
+            return self._pairs([inputs[0]] * self.size(), outputs[0], outputs)
         flat = inputs[0].new_empty((self.size(), inputs[0].numel()))
 
         def scatter():
@@ -311,12 +314,12 @@ class ProcessGroup(dist.ProcessGroup):
         return self._run(native.ALL_GATHER, inputs[0], flat, result=outputs, after=scatter)
 
     def reduce_scatter_single(self, output, input, opts=None):
-        how = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+        how = _reduction(opts)
         return self._run(native.REDUCE_SCATTER, input, output, how)
     _reduce_scatter_base = reduce_scatter_single
 
     def reduce_scatter(self, outputs, inputs, opts=None):
-        how = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+        how = _reduction(opts)
         _checked(inputs[0])
         flat = torch.cat([t.reshape(-1) for t in inputs[0]])
         return self._run(native.REDUCE_SCATTER, flat, outputs[0], how, result=outputs)
@@ -340,12 +343,12 @@ class ProcessGroup(dist.ProcessGroup):
     def reduce(self, tensors, opts=None):
         """As an all-reduce, whose result the root alone takes."""
         result = tensors[0].clone()
-        root = opts.rootRank if opts is not None else 0
+        root = _root(opts)
 
         def take():
             if self.rank() == root:
                 tensors[0].copy_(result)
-        how = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+        how = _reduction(opts)
         return self._run(native.ALL_REDUCE, result, result, how, result=tensors, after=take)
 
     def barrier(self, opts=None):
@@ -354,7 +357,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     # ---- what runs on MPI ----
 
-    def _requests(self, calls, keep, result, after=None):
+    def _requests(self, calls, keep, result):
         """calls: (name, arguments before the communicator) of nonblocking calls, sent as bytes."""
         def start(worker):
             requests = []
@@ -362,7 +365,7 @@ class ProcessGroup(dist.ProcessGroup):
                 r = c_void_p()
                 native.call(name, *args, self.comm, byref(r))
                 requests.append(r)
-            return _Requests(requests, self.seconds), after, keep
+            return _Requests(requests, self.seconds), None, keep
         return self._put(start, result)
 
     @staticmethod
@@ -387,9 +390,6 @@ class ProcessGroup(dist.ProcessGroup):
         calls += [("Isend", self._message(t, r, 1 << 14)) for r, t in enumerate(gives) if t is not None]
         return self._requests(calls, (gives, takes), result)
 
-    def _gather_unequal(self, outputs, given):
-        return self._pairs([given] * self.size(), outputs, [outputs])
-
     def alltoall(self, outputs, inputs, opts=None):
         return self._pairs(inputs, outputs, outputs)
 
@@ -403,13 +403,13 @@ class ProcessGroup(dist.ProcessGroup):
     all_to_all_single = alltoall_base
 
     def gather(self, outputs, inputs, opts=None):
-        root = opts.rootRank if opts is not None else 0
+        root = _root(opts)
         takes = outputs[0] if self.rank() == root else [None] * self.size()
         gives = [inputs[0] if r == root else None for r in range(self.size())]
         return self._pairs(gives, takes, outputs)
 
     def scatter(self, outputs, inputs, opts=None):
-        root = opts.rootRank if opts is not None else 0
+        root = _root(opts)
         gives = inputs[0] if self.rank() == root else [None] * self.size()
         takes = [outputs[0] if r == root else None for r in range(self.size())]
         return self._pairs(gives, takes, outputs)
@@ -458,8 +458,6 @@ _worker, _world = None, None
 def _begin():
     """Starts MPI and the thread, and fills in the variables of torch's rendezvous."""
     global _worker, _world
-    if _worker:
-        return
     if not any(os.environ.get(name) for name, _ in _LAUNCHERS) and int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise native.Error("torchrun starts no MPI: type 'mpirun -np RANKS python3 SCRIPT', srun or paro-launch")
     _world = native.init()
@@ -496,7 +494,6 @@ def _end():
 
 
 def _create(options, _=None):
-    _begin()
     ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
     number = int.from_bytes(str(options.group_id).encode()[-4:], "little") % 30000
     return ProcessGroup(ranks, options.group_rank, options.timeout, number)
