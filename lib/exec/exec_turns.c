@@ -31,8 +31,8 @@ struct reach {
     int *wrote;  /* [slots] the last point that wrote it, or -1 */
     int *read;   /* [slots][queues] the last points that read it, or -1 */
     int *need;   /* [2][queues] the points that each point of this turn waits for */
-    int *behind; /* [queues] the last points of the rows before `upto` */
-    int upto;    /* rows that `behind` covers */
+    int *passed; /* [queues] the last points of the rows before `upto` */
+    int upto;    /* rows that `passed` covers */
     int slot_user[TURN_TRACKS_MOST][TURN_SLOTS]; /* the point that last used a slot */
     int slot_next[TURN_TRACKS_MOST];
 };
@@ -113,9 +113,9 @@ static void reach_turn(struct reach *s, int t)
         /* Finds the points that the row waits for, by the rule of exec_mpi's may_go. */
         int *need = s->need + (turn_lands(row) ? s->queues : 0);
         for (; s->upto < row->after; s->upto++)
-            raise_to(s, s->behind, s->ends[s->upto]);
+            raise_to(s, s->passed, s->ends[s->upto]);
         if (row->after)
-            raise_all(need, s->behind, s->queues);
+            raise_all(need, s->passed, s->queues);
         raise_to(s, need, s->wrote[row->slot]);
         if (row->kind != EXEC_SEND)
             raise_all(need, s->read + (int64_t)row->slot * s->queues, s->queues);
@@ -258,7 +258,7 @@ void turns_init(struct turns *t, const struct exec_rows *rows, int tracks)
                       .wrote = none(rows->slots),
                       .read = none((int64_t)rows->slots * q),
                       .need = none(2 * q),
-                      .behind = none(q)};
+                      .passed = none(q)};
     for (int i = 0; i < TURN_TRACKS_MOST * TURN_SLOTS; i++)
         s.slot_user[i / TURN_SLOTS][i % TURN_SLOTS] = -1;
     for (int i = 0; i < TURN_QUEUES_MOST; i++)
@@ -270,7 +270,7 @@ void turns_init(struct turns *t, const struct exec_rows *rows, int tracks)
     mem_free(s.wrote);
     mem_free(s.read);
     mem_free(s.need);
-    mem_free(s.behind);
+    mem_free(s.passed);
 }
 
 void turns_release(struct turns *t)

@@ -217,19 +217,19 @@ static void name_pair(struct judge *j, const struct health_pair *p)
                            j->v->port[p->dst][HEALTH_IN].want_Bps);
     int confirmed = p->again >= 3;
     enum health_state alone = state_of(j, percent, confirmed),
-                      beside = state_of(j, p->residual, confirmed);
+                      residual = state_of(j, p->residual, confirmed);
     /* Print the percentage that determines the state. */
-    int beside_others = is_shifted(j) || health_state_rank(beside) > health_state_rank(alone);
+    int by_residual = is_shifted(j) || health_state_rank(residual) > health_state_rank(alone);
     struct units u;
 
     if (!p->slow)
         return;
-    enum health_state state = beside_others ? beside : alone;
-    struct health_finding *f = SAY(
-        j, state, HC_PAIR, p->src, "%.64s to %.64s %s of %s%s", name(j, p->src),
-        name(j, p->dst), health_percent(&u, j->rules, beside_others ? p->residual : percent),
-        beside_others ? "what both reach with others" : j->by,
-        beside_others ? "" : ", both well with others");
+    enum health_state state = by_residual ? residual : alone;
+    struct health_finding *f =
+        SAY(j, state, HC_PAIR, p->src, "%.64s to %.64s %s of %s%s", name(j, p->src),
+            name(j, p->dst), health_percent(&u, j->rules, by_residual ? p->residual : percent),
+            by_residual ? "what both reach with others" : j->by,
+            by_residual ? "" : ", both well with others");
     f->other = p->dst;
     f->confirmed = confirmed;
     f->measured = percent / 100 * want_Bps;

@@ -112,19 +112,19 @@ static double compute_rate(struct probe_work *w, struct traffic *t)
 
 /* Runs the laps once, alone or with products: what this rank received and computed per
    second. */
-static int left_run_laps(struct contest *c, int beside, double *Bps, double *flops,
+static int left_run_laps(struct contest *c, int busy, double *Bps, double *flops,
                          struct err *err)
 {
     struct traffic t = {.contest = c};
     int64_t ticket =
         stream_push(c->stream, (struct stream_op){traffic_start, traffic_poll, &t});
-    double computed = beside ? compute_rate(c->work, &t) : 0;
+    double computed = busy ? compute_rate(c->work, &t) : 0;
 
     if (stream_wait(c->stream, ticket, err))
         return -1;
     *Bps = (double)c->round.laps * (double)c->round.in_bytes / fmax(t.last_s - t.start_s, 1e-9);
     /* Without bytes to receive there are no laps to compute during. */
-    if (beside && c->round.in_bytes)
+    if (busy && c->round.in_bytes)
         *flops = computed;
     return 0;
 }

@@ -141,7 +141,7 @@ static int size_pieces(struct uses *u, struct err *err)
 
 static int use_alternate(struct uses *u, struct topo *t, struct err *err)
 {
-    double start = tick_now_s(), alone, beside;
+    double start = tick_now_s(), alone, loaded;
     int rounds = 0, late = 0;
 
     while (rounds < ROUNDS && !late) {
@@ -150,9 +150,9 @@ static int use_alternate(struct uses *u, struct topo *t, struct err *err)
         for (int l = 0; l < u->views->levels; l++) {
             if (!probe_passes(u->views, l))
                 continue;
-            if (last_s(u, &u->at[l], &beside, err))
+            if (last_s(u, &u->at[l], &loaded, err))
                 return -1;
-            u->at[l].lost_s[rounds] = (beside - alone) / u->pieces;
+            u->at[l].lost_s[rounds] = (loaded - alone) / u->pieces;
             if (lap_s(u, &u->at[l], &u->at[l].lap_s[rounds], err))
                 return -1;
         }

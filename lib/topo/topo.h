@@ -28,7 +28,7 @@ struct topo_level {
        rate */
     double port_Bps;
     double flow_Bps; /* rate of a single flow with no other traffic */
-    /* Rate of each rank when all ranks behind the largest port send at the same time */
+    /* Rate of each rank when all ranks that share the largest port send at the same time */
     double member_Bps;
     /* Time that a rank spends on each message, as sender or receiver, when all ranks send; 0:
        unknown */

@@ -155,7 +155,7 @@ static int write_texts(struct train *t, struct err *err)
 
 /* Names with a step: checkpoints, files of a trace, remains of killed writers. */
 struct name_kind {
-    const char *before, *behind; /* the parts around eight digits or more */
+    const char *before, *after; /* the parts around eight digits or more */
 };
 static const struct name_kind checkpoints = {"step-", ""};
 static const struct name_kind traces[] = {{"trace-", ".json"}, {"trace-", ".svg"}};
@@ -180,7 +180,7 @@ static int64_t folder_step_of(const char *name, const struct name_kind *kind)
         return -1;
     errno = 0;
     int64_t step = strtoll(name + before, &end, 10);
-    return errno || strcmp(end, kind->behind) ? -1 : step;
+    return errno || strcmp(end, kind->after) ? -1 : step;
 }
 
 int64_t train_folder_step(const char *name)
