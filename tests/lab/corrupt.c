@@ -25,23 +25,33 @@ static int awake(void)
     return atomic_load(&known) == 2;
 }
 
+/* A copy is sent, since another thread may read or write the sender's memory meanwhile. */
 ssize_t writev(int fd, const struct iovec *part, int parts)
 {
     static ssize_t (*next)(int, const struct iovec *, int);
     static atomic_int large;
     const char *every = getenv("CORRUPT_EVERY");
     int turn = every ? atoi(every) : 50;
-    unsigned char *hit = NULL;
+    unsigned char *copy = NULL;
+    struct iovec *other = NULL;
 
     if (!next)
         *(void **)&next = dlsym(RTLD_NEXT, "writev");
-    for (int i = 0; awake() && i < parts; i++)
-        if (part[i].iov_len >= LARGE && atomic_fetch_add(&large, 1) % turn == turn - 1)
-            hit = (unsigned char *)part[i].iov_base + part[i].iov_len / 2;
-    if (hit)
-        *hit ^= 4;
-    ssize_t n = next(fd, part, parts);
-    if (hit)
-        *hit ^= 4;
+    for (int i = 0; !copy && awake() && i < parts; i++) {
+        size_t bytes = part[i].iov_len;
+        if (bytes < LARGE || atomic_fetch_add(&large, 1) % turn != turn - 1)
+            continue;
+        copy = malloc(bytes);
+        other = malloc((size_t)parts * sizeof *other);
+        if (!copy || !other)
+            abort();
+        memcpy(copy, part[i].iov_base, bytes);
+        memcpy(other, part, (size_t)parts * sizeof *other);
+        copy[bytes / 2] ^= 4;
+        other[i].iov_base = copy;
+    }
+    ssize_t n = next(fd, other ? other : part, parts);
+    free(copy);
+    free(other);
     return n;
 }
