@@ -147,8 +147,10 @@ PARO_API int paro_start(struct paro_coll *c, const void *in, void *out, struct p
    only paro_free and paro_comm_close remain useful. */
 PARO_API int paro_test(struct paro_coll *c, int *done, struct paro_error *err);
 /* Advances all runs of the paro_comms of n handles until one of the handles has no run in
-   progress, at most for `seconds`; paro_test reports which one.  Not collective. */
-PARO_API void paro_wait_any(struct paro_coll *const *c, int n, double seconds);
+   progress, at most for `seconds`, and ends early once another thread has set *stop (or NULL)
+   to 1; paro_test reports which handle ended.  Sleeps more and more between two looks.  Not
+   collective. */
+PARO_API void paro_wait_any(struct paro_coll *const *c, int n, double seconds, const int *stop);
 PARO_API int paro_wait(struct paro_coll *c, struct paro_error *err); /* waits for the end */
 /* paro_start, then paro_wait. */
 PARO_API int paro_run(struct paro_coll *c, const void *in, void *out, struct paro_error *err);

@@ -119,9 +119,10 @@ struct paro_any {
     struct paro_coll *const *coll;
     int n;
     double until_s;
+    const int *stop; /* or NULL */
 };
 
-/* For stream_drive: until one of the handles has no run, or the time is over. */
+/* For stream_drive: until one of the handles has no run, or it must stop. */
 static enum stream_state look_for_any(void *arg, struct err *err)
 {
     const struct paro_any *a = arg;
@@ -129,19 +130,22 @@ static enum stream_state look_for_any(void *arg, struct err *err)
 
     (void)err;
     for (int i = 0; i < a->n; i++) {
-        if (!a->coll[i]->comm || !a->coll[i]->running)
+        struct paro_comm *comm = a->coll[i]->comm;
+        if (!comm || !a->coll[i]->running)
             return STREAM_DONE;
-        enum stream_state state = paro_look(a->coll[i]->comm);
+        if (i > 0 && a->coll[i - 1]->comm == comm)
+            continue; /* it was advanced with the handle before */
+        enum stream_state state = paro_look(comm);
         best = state > best ? state : best;
     }
-    if (tick_now_s() >= a->until_s)
+    if ((a->stop && __atomic_load_n(a->stop, __ATOMIC_RELAXED)) || tick_now_s() >= a->until_s)
         return STREAM_DONE;
     return best < STREAM_MOVED ? best : STREAM_MOVED;
 }
 
-void paro_wait_any(struct paro_coll *const *coll, int n, double seconds)
+void paro_wait_any(struct paro_coll *const *coll, int n, double seconds, const int *stop)
 {
-    struct paro_any a = {coll, n, tick_now_s() + seconds};
+    struct paro_any a = {coll, n, tick_now_s() + seconds, stop};
     struct stream_op op = {.poll = look_for_any, .arg = &a};
     struct err err = {0};
 

@@ -346,7 +346,7 @@ static void check_flight(struct paro_comm *comm)
         for (int k = 0; k < HANDLES; k++) {
             int i = (k * (1 + (2 * me + round) % 4) + 2 * me) % HANDLES, done = 0;
             while (round % 2 && !done) {
-                paro_wait_any(&c[i], 1, round % 4 == 1 ? 60 : 0);
+                paro_wait_any(&c[i], 1, round % 4 == 1 ? 60 : 0, NULL);
                 must(paro_test(c[i], &done, &err), &err);
             }
             must(paro_wait(c[i], &err), &err);

@@ -66,7 +66,7 @@ lib.paro_start.argtypes = [c_void_p, c_void_p, c_void_p, POINTER(paro_error)]
 lib.paro_test.argtypes = [c_void_p, POINTER(c_int), POINTER(paro_error)]
 lib.paro_describe.argtypes = [c_void_p, POINTER(paro_description), POINTER(paro_error)]
 lib.paro_wait_any.restype = None
-lib.paro_wait_any.argtypes = [POINTER(c_void_p), c_int, c_double]
+lib.paro_wait_any.argtypes = [POINTER(c_void_p), c_int, c_double, POINTER(c_int)]
 
 WORLD = ctypes.addressof(c_char.in_dll(mpi, "ompi_mpi_comm_world"))
 NULL_REQUEST = ctypes.addressof(c_char.in_dll(mpi, "ompi_request_null"))
@@ -89,11 +89,13 @@ def call(name, *args):
         raise Error(f"MPI_{name}: {text.value.decode(errors='replace')}")
 
 
+_error = paro_error()  # of the one thread that calls
+
+
 def paro(name, *args):
     """A function of libparo's whose last argument is the error."""
-    error = paro_error()
-    if getattr(lib, "paro_" + name)(*args, byref(error)):
-        raise Error(error.text.decode(errors="replace"))
+    if getattr(lib, "paro_" + name)(*args, byref(_error)):
+        raise Error(_error.text.decode(errors="replace"))
 
 
 def init():

@@ -43,9 +43,10 @@ MPI_OPS = {dist.ReduceOp.SUM: "op_sum", dist.ReduceOp.MAX: "op_max", dist.Reduce
            dist.ReduceOp.BOR: "op_bor", dist.ReduceOp.BXOR: "op_bxor"}
 BOOL_OPS = {"op_sum": "op_lor", "op_max": "op_lor", "op_min": "op_land", "op_prod": "op_land",
             "op_band": "op_land", "op_bor": "op_lor", "op_bxor": "op_lxor"}
-SLICE_S = 2e-4  # progress in C between two looks at the queue: the latency of a new call at most
+SLICE_S, MESSAGE_S = 0.1, 2e-4  # progress in C between two looks: of runs alone, and with messages of MPI's
 IN_FLIGHT_BYTES = 64 << 20  # several handles of one kind, while together they are no larger
 HANDLES_MOST = 4
+PIECE_BYTES = 4 << 20  # of an all-reduce or a broadcast: while one piece is sent another is copied
 
 
 class _Handle:
@@ -87,40 +88,64 @@ class _Run:
 
 
 class _Worker(threading.Thread):
-    """The thread that makes all calls of MPI and libparo."""
+    """The thread that makes all calls of MPI and libparo, but for those that the program waits for
+    while nothing else is in flight: the program's own thread makes these, without two switches."""
 
     def __init__(self):
         super().__init__(name="paro", daemon=True)
-        self.calls, self.runs = queue.SimpleQueue(), []
+        self.calls, self.runs, self.called = queue.SimpleQueue(), [], c_int()
+        self.turn, self.lock, self.pending = threading.Lock(), threading.Lock(), 0  # pending: calls without an end
         self.slow = self.fast = 0
         self.failed = False  # an exception that nobody caught ends the program
 
-    def put(self, start, future, result):
-        self.calls.put((start, future, result))
+    def put(self, call, waits=False):
+        """call: (start, future, result), or None to end; waits: the program waits for its end."""
+        with self.lock:
+            self.pending += 1
+            own = waits and self.pending == 1 and self.turn.acquire(blocking=False)
+            if not own:
+                self.calls.put(call)
+                self.called.value = 1
+        if own:
+            try:
+                self.begin(*call)
+                while self.runs:
+                    self.progress()
+            finally:
+                self.turn.release()
 
     def run(self):
-        while True:
-            try:
-                entry = self.calls.get_nowait() if self.runs else self.calls.get()
-            except queue.Empty:
-                self.progress()
-                continue
-            if entry is None:
-                return
-            start, future, result = entry
-            try:
-                what, after, keep = start(self)
-                run = _Run(what, future, result, after, keep)
-                if what is None:
-                    self.finish(run)
-                else:
-                    what.run = run
-                    self.runs.append(run)
-            except BaseException as e:  # the program's thread raises it
-                self.fail(future, e)
+        call = self.calls.get()
+        while call is not None:
+            with self.turn:
+                while call or self.runs:
+                    if call:
+                        self.begin(*call)
+                    self.called.value = 0
+                    try:
+                        call = self.calls.get_nowait()
+                    except queue.Empty:
+                        call = ()
+                        self.progress(byref(self.called))
+                    if call is None:
+                        return
+            call = self.calls.get()
 
-    @staticmethod
-    def fail(future, e):
+    def begin(self, start, future, result):
+        try:
+            what, after, keep = start(self)
+            run = _Run(what, future, result, after, keep)
+            if what is None:
+                self.finish(run)
+            else:
+                what.run = run
+                self.runs.append(run)
+        except BaseException as e:  # the program's thread raises it
+            self.fail(future, e)
+
+    def fail(self, future, e):
+        with self.lock:
+            self.pending -= 1
         future.set_exception(dist.DistBackendError(str(e)) if isinstance(e, native.Error) else e)
 
     def finish(self, run):
@@ -130,13 +155,17 @@ class _Worker(threading.Thread):
         except BaseException as e:
             self.fail(run.future, e)
             return
+        with self.lock:
+            self.pending -= 1
         run.future.set_result(run.result)
 
-    def progress(self):
-        """Lets all runs progress for a slice of time; ends those that are done."""
+    def progress(self, stop=None):
+        """Lets all runs progress until one ends, or for a slice of time, or until *stop; ends those that are done."""
         handles = [r.what.pointer for r in self.runs if isinstance(r.what, _Handle)]
         if handles:
-            native.lib.paro_wait_any((c_void_p * len(handles))(*handles), len(handles), SLICE_S)
+            native.lib.paro_wait_any((c_void_p * len(handles))(*handles), len(handles),
+                                     SLICE_S if len(handles) == len(self.runs) else MESSAGE_S,
+                                     stop)
         left = []
         for run in self.runs:
             try:
@@ -150,7 +179,7 @@ class _Worker(threading.Thread):
             run.what.run = None
             self.finish(run)
         if len(left) == len(self.runs) and not handles:
-            time.sleep(SLICE_S / 4)
+            time.sleep(MESSAGE_S / 4)
         self.runs = left
 
     def drain(self):
@@ -194,7 +223,7 @@ class _Cache:
 
 def _checked(tensors):
     for t in tensors:
-        if t.device.type != "cpu":
+        if not t.is_cpu:
             raise ValueError(f"a tensor is on '{t.device}', expected host memory: "
                              'init_process_group("cpu:paro,cuda:nccl")')
         if not t.is_contiguous():
@@ -202,17 +231,9 @@ def _checked(tensors):
     return tensors
 
 
-def _entry(table, how):
-    """A ReduceOp is equal to its kind, but has another hash."""
-    return next((value for kind, value in table.items() if how == kind), None)
-
-
-def _reduction(opts):
-    return dist.ReduceOp.SUM if opts is None else opts.reduceOp
-
-
-def _root(opts):
-    return 0 if opts is None else opts.rootRank
+def _waits(opts):
+    """The program waits at once for the call, or for None may go on."""
+    return not getattr(opts, "asyncOp", True)
 
 
 def _bytes(t):
@@ -226,6 +247,7 @@ class ProcessGroup(dist.ProcessGroup):
         super().__init__(rank, len(ranks))
         self._name, self._desc, self.seconds = "", "paro", timeout.total_seconds()
         self.comm = self.cache = None
+        self.specs = {}  # what a call asks for: its kind, and the request
         options = native.paro_options(ctypes.sizeof(native.paro_options))
         for key, name in (("topology", "PARO_TOPOLOGY"), ("groups", "PARO_GROUPS"),
                           ("tuning", "PARO_TUNING")):
@@ -243,64 +265,79 @@ class ProcessGroup(dist.ProcessGroup):
             return None, None, None
         self._put(open_comm, None).wait()
 
-    def _put(self, start, result):
+    def _put(self, start, result, waits=False):
         future = torch.futures.Future()
-        _worker.put(start, future, result)
+        _worker.put((start, future, result), waits)
         return _create_work_from_future(future)
 
     # ---- what runs on libparo ----
 
-    def _run(self, op, given, taken, reduction=dist.ReduceOp.SUM, root=0, result=None, after=None):
+    def _run(self, op, given, taken, opts, result=None, after=None):
         """given, taken: tensors without gaps; after copies from them to where the result belongs."""
-        _checked([given, taken])
+        _checked((given,) if given is taken else (given, taken))
+        result = [taken] if result is None else result
+        if op not in (native.ALL_REDUCE, native.BROADCAST) or _bytes(given) <= PIECE_BYTES:
+            return self._one(op, given, taken, opts, result, after, _waits(opts))
+        pieces = given.view(-1).split(PIECE_BYTES // given.element_size())
+        return self._each([self._one(op, t, t, opts) for t in pieces], result, after)
+
+    def _spec(self, op, given, taken, reduction, root):
+        """The request, the same on all ranks, and a key of it."""
         block, whole = (given, taken) if op == native.ALL_GATHER else (taken, given)
         blocks = self.size() if op in (native.ALL_GATHER, native.REDUCE_SCATTER) else 1
         if whole.numel() != blocks * block.numel() or given.dtype != taken.dtype:
             raise ValueError(f"{whole.numel()} elements of {whole.dtype} for {blocks} x {block.numel()} of "
                              f"{block.dtype}, expected as many, of one type")
-        count, type_, mpi_type, mpi_op, how = block.numel(), TYPES.get(given.dtype), 0, 0, _entry(SUMS, reduction)
+        count, type_, how, mpi_type, mpi_op = block.numel(), TYPES.get(given.dtype), SUMS.get(reduction), 0, 0
         if op in (native.ALL_GATHER, native.BROADCAST):
-            type_, count = native.U8, _bytes(block)
+            type_, count, how = native.U8, _bytes(block), native.SUM
         elif type_ is None or how is None:
-            name = _entry(MPI_OPS, reduction)
+            name = MPI_OPS.get(reduction)
             if name is None or given.dtype not in MPI_TYPES:
-                raise ValueError(f"a reduction on {given.dtype} that this backend lacks, "
-                                 f"expected one of {', '.join(str(k) for k in MPI_OPS)} on a type of MPI's")
+                raise ValueError(f"the reduction {reduction} on {given.dtype}, expected one of "
+                                 f"{', '.join(str(k) for k in MPI_OPS)} on a type of MPI's")
             type_, how, mpi_type = native.MPI, 0, native.handle(MPI_TYPES[given.dtype])
             mpi_op = native.handle(BOOL_OPS[name] if given.dtype == torch.bool else name)
-        kind = (op, type_, how, root, count, mpi_type, mpi_op)
-        spec = native.paro_spec(bytes=ctypes.sizeof(native.paro_spec), op=op, type=type_, reduction=how,
-                                root=root, count=count, mpi_type=mpi_type, mpi_op=mpi_op)
+        return (op, type_, how, root, count, mpi_type, mpi_op), native.paro_spec(
+            bytes=ctypes.sizeof(native.paro_spec), op=op, type=type_, reduction=how, root=root, count=count,
+            mpi_type=mpi_type, mpi_op=mpi_op)
+
+    def _one(self, op, given, taken, opts, result=None, after=None, waits=False):
+        root, reduction = opts.rootRank if op == native.BROADCAST else 0, dist.ReduceOp.SUM
+        if op in (native.REDUCE_SCATTER, native.ALL_REDUCE) and hasattr(opts, "reduceOp"):
+            reduction = opts.reduceOp.op
+        asked = op, given.dtype, taken.dtype, given.numel(), taken.numel(), reduction, root
+        if asked not in self.specs:
+            self.specs[asked] = self._spec(op, given, taken, reduction, root)
+        kind, spec = self.specs[asked]
 
         def start(worker):
-            if count == 0:
+            if spec.count == 0:
                 return None, after, None
             h = self.cache.take(worker, kind, spec)
-            native.paro("start", h.pointer, c_void_p(given.data_ptr()), c_void_p(taken.data_ptr()))
+            native.paro("start", h.pointer, given.data_ptr(), taken.data_ptr())
             return h, after, (given, taken)
-        return self._put(start, result if result is not None else [taken])
+        return self._put(start, result, waits)
 
     def allreduce(self, tensors, opts=None):
         if len(tensors) > 1:
             return self.allreduce_coalesced(tensors, opts)
-        return self._run(native.ALL_REDUCE, tensors[0], tensors[0], _reduction(opts), result=tensors)
+        return self._run(native.ALL_REDUCE, tensors[0], tensors[0], opts, tensors)
 
     def allreduce_coalesced(self, tensors, opts=None):
-        how = _reduction(opts)
         _checked(tensors)
         flat = torch.cat([t.reshape(-1) for t in tensors])
 
         def scatter():
             for t, part in zip(tensors, flat.split([t.numel() for t in tensors])):
                 t.copy_(part.view_as(t))
-        return self._run(native.ALL_REDUCE, flat, flat, how, result=tensors, after=scatter)
+        return self._run(native.ALL_REDUCE, flat, flat, opts, tensors, scatter)
 
     def broadcast(self, tensors, opts=None):
-        root = _root(opts)
-        return self._run(native.BROADCAST, tensors[0], tensors[0], root=root, result=tensors)
+        return self._run(native.BROADCAST, tensors[0], tensors[0], opts, tensors)
 
     def all_gather_single(self, output, input, opts=None):
-        return self._run(native.ALL_GATHER, input, output)
+        return self._run(native.ALL_GATHER, input, output, opts)
     _allgather_base = all_gather_single
 
     def allgather(self, outputs, inputs, opts=None):
@@ -311,23 +348,25 @@ class ProcessGroup(dist.ProcessGroup):
         def scatter():
             for t, row in zip(outputs[0], flat):
                 t.copy_(row.view_as(t))
-        return self._run(native.ALL_GATHER, inputs[0], flat, result=outputs, after=scatter)
+        return self._run(native.ALL_GATHER, inputs[0], flat, opts, outputs, scatter)
 
     def reduce_scatter_single(self, output, input, opts=None):
-        how = _reduction(opts)
-        return self._run(native.REDUCE_SCATTER, input, output, how)
+        return self._run(native.REDUCE_SCATTER, input, output, opts)
     _reduce_scatter_base = reduce_scatter_single
 
     def reduce_scatter(self, outputs, inputs, opts=None):
-        how = _reduction(opts)
         _checked(inputs[0])
         flat = torch.cat([t.reshape(-1) for t in inputs[0]])
-        return self._run(native.REDUCE_SCATTER, flat, outputs[0], how, result=outputs)
+        return self._run(native.REDUCE_SCATTER, flat, outputs[0], opts, outputs)
 
-    def _each(self, runs, result):
+    def _each(self, runs, result, after=None):
         """One Work for several calls."""
-        all_ = torch.futures.collect_all([w.get_future() for w in runs])
-        return _create_work_from_future(all_.then(lambda f: [f.value() and result][0]))
+        def end(f):
+            f.value()
+            if after:
+                after()
+            return result
+        return _create_work_from_future(torch.futures.collect_all([w.get_future() for w in runs]).then(end))
 
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
         return self._each([self.all_gather_single(o, i) for o, i in zip(outputs, inputs)], outputs)
@@ -343,17 +382,16 @@ class ProcessGroup(dist.ProcessGroup):
     def reduce(self, tensors, opts=None):
         """As an all-reduce, whose result the root alone takes."""
         result = tensors[0].clone()
-        root = _root(opts)
+        root = opts.rootRank
 
         def take():
             if self.rank() == root:
                 tensors[0].copy_(result)
-        how = _reduction(opts)
-        return self._run(native.ALL_REDUCE, result, result, how, result=tensors, after=take)
+        return self._run(native.ALL_REDUCE, result, result, opts, tensors, take)
 
     def barrier(self, opts=None):
         one = torch.zeros(1, dtype=torch.uint8)
-        return self._run(native.ALL_REDUCE, one, one, result=[])
+        return self._run(native.ALL_REDUCE, one, one, opts, [])
 
     # ---- what runs on MPI ----
 
@@ -403,13 +441,13 @@ class ProcessGroup(dist.ProcessGroup):
     all_to_all_single = alltoall_base
 
     def gather(self, outputs, inputs, opts=None):
-        root = _root(opts)
+        root = opts.rootRank
         takes = outputs[0] if self.rank() == root else [None] * self.size()
         gives = [inputs[0] if r == root else None for r in range(self.size())]
         return self._pairs(gives, takes, outputs)
 
     def scatter(self, outputs, inputs, opts=None):
-        root = _root(opts)
+        root = opts.rootRank
         gives = inputs[0] if self.rank() == root else [None] * self.size()
         takes = [outputs[0] if r == root else None for r in range(self.size())]
         return self._pairs(gives, takes, outputs)
@@ -484,8 +522,8 @@ def _end():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
-    _worker.put(lambda worker: (worker.drain(), (None, None, None))[1], torch.futures.Future(), None)
-    _worker.calls.put(None)
+    _worker.put((lambda worker: (worker.drain(), (None, None, None))[1], torch.futures.Future(), None))
+    _worker.put(None)
     _worker.join()
     if os.environ.get("PARO_STATS"):
         print(f"paro: rank {_world[0]}: sent {_worker.slow} bytes to other groups, {_worker.fast} inside",
