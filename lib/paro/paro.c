@@ -336,6 +336,8 @@ int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_opti
     }
     if (rc == 0)
         rc = paro_fabric_open(&c->fabric, c->world, &settings, &err);
+    if (rc == 0)
+        rc = paro_meter_join(c, options.meter, &err);
     if (paro_report(c, rc, &err, error)) {
         paro_comm_close(c);
         return -1;
@@ -362,6 +364,7 @@ void paro_comm_close(struct paro_comm *c)
     if (c->world && (ended || c->lost.code != ERR_NONE))
         world_leave_peers(c->world);
     world_close(c->world);
+    paro_meter_leave(c);
     paro_fabric_release(&c->fabric);
     mem_free(c);
 }
@@ -394,6 +397,7 @@ int paro_prepare(struct paro_comm *c, const struct paro_spec *spec, struct paro_
         a->vector.combine_arg = &p->combine;
         rc = coll_vector_open(&p->vector, c->world, &c->fabric.groups, &a->vector, &err);
     }
+    p->op = a->spec.op;
     p->algo = a->vector.algo;
     p->chunk_bytes = a->vector.chunk_bytes;
     mem_free(a->counts);
@@ -403,6 +407,7 @@ int paro_prepare(struct paro_comm *c, const struct paro_spec *spec, struct paro_
         return -1;
     }
     p->comm = c;
+    paro_meter_prepare(p);
     memcpy(p->groups, c->groups, sizeof p->groups);
     p->next = c->first;
     c->first = p;

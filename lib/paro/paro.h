@@ -52,7 +52,7 @@ struct paro_error {
 
 /* ---- communicators ---- */
 
-struct paro_options { /* rank 0's count, except deadline_s: each rank uses its own */
+struct paro_options { /* rank 0's count; of deadline_s and meter each rank uses its own */
     size_t bytes;     /* sizeof(struct paro_options) */
     /* Fabric from which algorithms are chosen: a file of paro-topology(5), or a text such as
        "synth:2x8". NULL: unknown; "auto" then means ho-ring. */
@@ -64,6 +64,9 @@ struct paro_options { /* rank 0's count, except deadline_s: each rank uses its o
     const char *tuning; /* choose by a file of paro-tuning(5) instead; or NULL */
     /* Longest wait for other ranks, in seconds; 0: 600; HUGE_VAL: no limit */
     double deadline_s;
+    /* Folder for records of all runs, paro-meter(5), which horing-watch reads; NULL: none.  All
+       paro_comms of a process record in the folder of the first one, best of all ranks. */
+    const char *meter;
 };
 
 /* COLLECTIVE.  Opens an intra-communicator, which the program may free afterwards.  o NULL:

@@ -4,6 +4,7 @@
 
 /* Internal to paro/: a program's objects. */
 #include "coll/coll_vector.h"
+#include "meter/meter.h"
 #include "paro/paro.h"
 #include "paro/paro_combine.h"
 #include "paro/paro_fabric.h"
@@ -15,6 +16,9 @@ struct paro_comm {
     struct paro_coll *first; /* list of prepared operations that are not freed */
     double looked_s;         /* time of the last progress call */
     struct err lost;         /* ERR_PEER: the error when a peer did not respond */
+    struct meter *meter;     /* the process's, or NULL: no records */
+    uint64_t metered;        /* identifies these ranks in it */
+    int64_t prepared;        /* operations, freed ones included */
 };
 
 struct paro_coll {
@@ -22,6 +26,9 @@ struct paro_coll {
     struct paro_coll *next;
     struct coll_vector vector;
     struct paro_combine combine; /* vector refers to it for MPI's types */
+    struct meter_comm metered;   /* its runs, and */
+    int64_t arrived;             /* the number of the current one, in the meter */
+    enum paro_op op;
     enum schedule_algo algo;
     int64_t chunk_bytes;
     char groups[64];
@@ -35,5 +42,14 @@ struct paro_coll {
 int paro_report(struct paro_comm *c, int rc, const struct err *err, struct paro_error *out);
 /* -1: puts the error by which a peer was lost into *err. */
 int paro_lost(const struct paro_comm *c, struct err *err);
+
+/* paro_meter.c.  COLLECTIVE: the runs of c are recorded in the folder, unless rank 0's or this
+   rank's is NULL. */
+int paro_meter_join(struct paro_comm *c, const char *dir, struct err *err);
+void paro_meter_leave(struct paro_comm *c);
+void paro_meter_prepare(struct paro_coll *p);
+/* A run begins, and ends. */
+void paro_meter_arrive(struct paro_coll *p);
+void paro_meter_complete(struct paro_coll *p);
 
 #endif

@@ -34,6 +34,8 @@ static enum stream_state paro_look(struct paro_comm *c)
         }
         if (state == STREAM_DONE || state == STREAM_FAILED)
             p->running = 0;
+        if (state == STREAM_DONE)
+            paro_meter_complete(p);
         if (state == STREAM_DONE && p->vector.out_bytes && p->out != p->vector.out)
             memmove(p->out, p->vector.out, (size_t)p->vector.out_bytes);
         best = state > best ? state : best;
@@ -92,6 +94,7 @@ int paro_start(struct paro_coll *p, const void *in, void *out, struct paro_error
         return paro_report(p->comm, -1, &err, error);
     p->out = out;
     p->running = 1;
+    paro_meter_arrive(p);
     p->fail = (struct err){0};
     paro_look(p->comm);
     return 0;

@@ -91,6 +91,16 @@ right() {
     right 4 "$T/user" groups=2x2 tuning="$T/tuning.yaml"
 }
 
+@test "runs are recorded, by handle, and a folder that cannot be made is an error on all ranks" {
+    rm -rf "$T/meter"
+    right 3 "$T/user" meter="$T/meter"
+    [ "$(find "$T/meter" -name '*.paro' -size 516k | wc -l)" = 3 ]
+    run horing-watch -v "$T/meter"
+    [[ $output == "WATCH OK - 3 ranks"* ]]
+    run -3 mpirun -np 2 "$T/user" meter=/proc/none/meter
+    [ "$(grep -c "rank 0 (.*): meter: cannot make folder '/proc/none': " <<<"$output")" = 2 ]
+}
+
 @test "two threads at the same time, each over a communicator of its own" {
     right 3 "$T/user" threads
 }

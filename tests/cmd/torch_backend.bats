@@ -54,3 +54,46 @@ dist.all_reduce(torch.ones(9))' >end.py
     run ! env -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u SLURM_PROCID WORLD_SIZE=2 RANK=0 "$PYTHON" end.py
     [[ $output == *"type 'mpirun -np RANKS python3 SCRIPT'"* ]]
 }
+
+@test "a rank that does not come, and with PARO_CHECK a call that differs, raise on the others" {
+    cat >late.py <<'END'
+import datetime, time
+import paro.torch, torch, torch.distributed as dist
+dist.init_process_group("paro", timeout=datetime.timedelta(seconds=2))
+big, rank = torch.ones(3 << 20), dist.get_rank()  # several pieces
+for _ in range(4):  # until all handles are prepared
+    dist.all_reduce(big)
+call = (lambda: dist.all_reduce(big)), (lambda: dist.all_reduce(big, async_op=True).wait())
+if rank == 1:
+    time.sleep(30)
+call[rank // 2]()
+END
+    run ! timeout 60 mpirun -np 3 "$PYTHON" late.py
+    [[ $output == *"DistBackendError: rank 0 "*": no data from other ranks for 2 s"* ]]
+    cat >differ.py <<'END'
+import paro.torch, torch, torch.distributed as dist
+dist.init_process_group("paro")
+for n in (9, 5):
+    dist.all_reduce(torch.ones(n))
+try:
+    dist.all_reduce(torch.ones(5 if dist.get_rank() else 9))
+except ValueError as e:
+    print("said:", e, flush=True)
+END
+    PARO_CHECK=1 timeout 60 mpirun -np 2 "$PYTHON" differ.py >out
+    [ "$(grep -c '^said: rank . calls all-reduce of [59] elements of torch.float32, .*; rank . all-reduce of [59] ' out)" = 2 ]
+}
+
+@test "horing-watch names the rank that works longest between its calls" {
+    cat >slow.py <<'END'
+import time
+import paro.torch, torch, torch.distributed as dist
+dist.init_process_group("paro")
+for _ in range(60):
+    time.sleep(0.05 if dist.get_rank() == 1 else 0.005)
+    dist.all_reduce(torch.ones(1000))
+END
+    PARO_METER=$PWD/meter mpirun -np 3 "$PYTHON" slow.py
+    run horing-watch meter
+    [[ $output == "WATCH CRITICAL - rank 1 "*"in "*"of all-reduces: its own compute"* ]]
+}

@@ -3,7 +3,8 @@
 #define PARO_FIXTURE_H
 
 /* What the programs have in common that know libparo by its installed header alone.  Their
- * first arguments are options: groups=2x2 topology=FILE tuning=FILE. */
+ * first arguments are options: groups=2x2 topology=FILE tuning=FILE
+ * meter=DIR. */
 #include <mpi.h>
 #include <paro.h>
 #include <stdarg.h>
@@ -47,6 +48,8 @@ static inline struct paro_options read_options(int argc, char **argv)
             o.topology = is + 1;
         else if (strncmp(argv[i], "tuning=", 7) == 0)
             o.tuning = is + 1;
+        else if (strncmp(argv[i], "meter=", 6) == 0)
+            o.meter = is + 1;
     }
     return o;
 }

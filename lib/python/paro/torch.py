@@ -27,7 +27,6 @@ from ctypes import byref, c_int, c_int64, c_void_p
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import _create_work_from_future
 
 from . import native
 
@@ -43,6 +42,9 @@ MPI_OPS = {dist.ReduceOp.SUM: "op_sum", dist.ReduceOp.MAX: "op_max", dist.Reduce
            dist.ReduceOp.BOR: "op_bor", dist.ReduceOp.BXOR: "op_bxor"}
 BOOL_OPS = {"op_sum": "op_lor", "op_max": "op_lor", "op_min": "op_land", "op_prod": "op_land",
             "op_band": "op_land", "op_bor": "op_lor", "op_bxor": "op_lxor"}
+OPS = {native.ALL_GATHER: "all-gather", native.REDUCE_SCATTER: "reduce-scatter",
+       native.ALL_REDUCE: "all-reduce", native.BROADCAST: "broadcast"}
+TEXT_BYTES = 160  # of a call's description
 SLICE_S, MESSAGE_S = 0.1, 2e-4  # progress in C between two looks: of runs alone, and with messages of MPI's
 IN_FLIGHT_BYTES = 64 << 20  # several handles of one kind, while together they are no larger
 HANDLES_MOST = 4
@@ -80,6 +82,24 @@ class _Requests:
         return True
 
 
+class _Work(dist._Work):
+    """What a call returns.  (The Work that torch makes of a future reports no error.)"""
+
+    def __init__(self, future):
+        super().__init__()
+        self.future = future
+
+    def wait(self, timeout=None):
+        self.future.wait()
+        return True
+
+    def is_completed(self):
+        return self.future.done()
+
+    def get_future(self):
+        return self.future.then(lambda f: f.value())  # an error of Python's becomes one of C++
+
+
 class _Run:
     """A call in flight: `ended` is asked until it is true; keep holds what the call uses."""
 
@@ -95,7 +115,7 @@ class _Worker(threading.Thread):
         super().__init__(name="paro", daemon=True)
         self.calls, self.runs, self.called = queue.SimpleQueue(), [], c_int()
         self.turn, self.lock, self.pending = threading.Lock(), threading.Lock(), 0  # pending: calls without an end
-        self.slow = self.fast = 0
+        self.slow, self.fast, self.seconds = 0, 0, 0.0  # bytes sent, and the time with a run in flight
         self.failed = False  # an exception that nobody caught ends the program
 
     def put(self, call, waits=False):
@@ -161,11 +181,12 @@ class _Worker(threading.Thread):
 
     def progress(self, stop=None):
         """Lets all runs progress until one ends, or for a slice of time, or until *stop; ends those that are done."""
-        handles = [r.what.pointer for r in self.runs if isinstance(r.what, _Handle)]
+        handles, began_s = [r.what.pointer for r in self.runs if isinstance(r.what, _Handle)], time.monotonic()
         if handles:
             native.lib.paro_wait_any((c_void_p * len(handles))(*handles), len(handles),
                                      SLICE_S if len(handles) == len(self.runs) else MESSAGE_S,
                                      stop)
+            self.seconds += time.monotonic() - began_s
         left = []
         for run in self.runs:
             try:
@@ -248,13 +269,14 @@ class ProcessGroup(dist.ProcessGroup):
         self._name, self._desc, self.seconds = "", "paro", timeout.total_seconds()
         self.comm = self.cache = None
         self.specs = {}  # what a call asks for: its kind, and the request
+        self.checks = bool(os.environ.get("PARO_CHECK")) or dist.get_debug_level() == dist.DebugLevel.DETAIL
         options = native.paro_options(ctypes.sizeof(native.paro_options))
         for key, name in (("topology", "PARO_TOPOLOGY"), ("groups", "PARO_GROUPS"),
                           ("tuning", "PARO_TUNING")):
             text = os.environ.get(name)
             if text and (key == "tuning" or len(ranks) == _world[1]):
                 setattr(options, key, text.encode())
-        options.deadline_s = self.seconds
+        options.deadline_s, options.meter = self.seconds, (os.environ.get("PARO_METER") or "").encode() or None
 
         def open_comm(worker):
             worker.drain()
@@ -268,7 +290,7 @@ class ProcessGroup(dist.ProcessGroup):
     def _put(self, start, result, waits=False):
         future = torch.futures.Future()
         _worker.put((start, future, result), waits)
-        return _create_work_from_future(future)
+        return _Work(future)
 
     # ---- what runs on libparo ----
 
@@ -302,6 +324,23 @@ class ProcessGroup(dist.ProcessGroup):
             bytes=ctypes.sizeof(native.paro_spec), op=op, type=type_, reduction=how, root=root, count=count,
             mpi_type=mpi_type, mpi_op=mpi_op)
 
+    def _same(self, worker, asked):
+        """Every rank must make the same call.  A handle finds that when it is prepared, later calls would wait."""
+        op, *_, given, taken, reduction, root = asked
+        text = f"{OPS[op]} of {min(given, taken)} elements of {asked[1]}, {reduction}, root {root}".encode()
+        mine, request = text.ljust(TEXT_BYTES, b"\0"), c_void_p()
+        all_ = ctypes.create_string_buffer(TEXT_BYTES * self.size())
+        native.call("Iallgather", mine, c_int(TEXT_BYTES), c_void_p(native.BYTE), all_, c_int(TEXT_BYTES),
+                    c_void_p(native.BYTE), self.comm, byref(request))
+        answers = _Requests([request], self.seconds)
+        while not answers.ended():
+            worker.progress()
+        for rank in range(self.size()):
+            its = all_[TEXT_BYTES * rank:TEXT_BYTES * (rank + 1)]
+            if its != mine:
+                raise ValueError(f"rank {rank} calls {its.rstrip(bytes(1)).decode()}; rank {self.rank()} "
+                                 f"{text.decode()}; expected the same call")
+
     def _one(self, op, given, taken, opts, result=None, after=None, waits=False):
         root, reduction = opts.rootRank if op == native.BROADCAST else 0, dist.ReduceOp.SUM
         if op in (native.REDUCE_SCATTER, native.ALL_REDUCE) and hasattr(opts, "reduceOp"):
@@ -312,6 +351,8 @@ class ProcessGroup(dist.ProcessGroup):
         kind, spec = self.specs[asked]
 
         def start(worker):
+            if self.checks:
+                self._same(worker, asked)
             if spec.count == 0:
                 return None, after, None
             h = self.cache.take(worker, kind, spec)
@@ -359,14 +400,22 @@ class ProcessGroup(dist.ProcessGroup):
         flat = torch.cat([t.reshape(-1) for t in inputs[0]])
         return self._run(native.REDUCE_SCATTER, flat, outputs[0], opts, outputs)
 
-    def _each(self, runs, result, after=None):
+    def _each(self, works, result, after=None):
         """One Work for several calls."""
-        def end(f):
-            f.value()
-            if after:
-                after()
-            return result
-        return _create_work_from_future(torch.futures.collect_all([w.get_future() for w in runs]).then(end))
+        future = torch.futures.Future()
+
+        def end(_):
+            try:
+                for work in works:
+                    work.future.value()
+                if after:
+                    after()
+            except BaseException as e:
+                future.set_exception(e)
+            else:
+                future.set_result(result)
+        torch.futures.collect_all([work.future for work in works]).then(end)
+        return _Work(future)
 
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
         return self._each([self.all_gather_single(o, i) for o, i in zip(outputs, inputs)], outputs)
@@ -526,8 +575,8 @@ def _end():
     _worker.put(None)
     _worker.join()
     if os.environ.get("PARO_STATS"):
-        print(f"paro: rank {_world[0]}: sent {_worker.slow} bytes to other groups, {_worker.fast} inside",
-              file=sys.stderr)
+        print(f"paro: rank {_world[0]}: sent {_worker.slow} bytes to other groups, {_worker.fast} inside, "
+              f"in {_worker.seconds:.3f} s with a collective in flight", file=sys.stderr)
     native.finalize()
 
 
