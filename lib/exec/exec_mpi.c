@@ -17,6 +17,7 @@
  */
 #include "exec/exec_mpi_inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -367,6 +368,33 @@ static enum stream_state progress_idle(struct exec_mpi_handle *h, double now)
     return ++h->polls % POLLS_PER_YIELD ? STREAM_AGAIN : STREAM_IDLE;
 }
 
+/* A rank whose data alone are missing, or -1: this rank's own messages are not taken. */
+static int waits_for(const struct exec_mpi_handle *h)
+{
+    for (int i = 0; i < h->queues; i++) {
+        const struct exec_queue *q = &h->queue[i];
+        int next = !q->window                 ? q->passed
+                   : q->passed < q->messages ? q->message[q->passed].first
+                                             : q->count;
+        if (q->kind == EXEC_RECV && next < q->count && may_go(h, exec_queue_row(h, q, next)))
+            return q->peer;
+    }
+    return -1;
+}
+
+static void set_late(const struct exec_mpi_handle *h, struct err *err)
+{
+    const struct world *w = h->x->world;
+    int peer = waits_for(h);
+    char from[96] = "other ranks";
+
+    if (peer >= 0)
+        snprintf(from, sizeof from, "rank %d (%.64s)", peer,
+                 w->host[w->groups.group_of[peer]]);
+    err_set(err, ERR_PEER, "no data from %s for %g s (%d of %d rows done)", from, w->deadline_s,
+            h->finished, h->rows.rows);
+}
+
 enum stream_state exec_mpi_poll(void *handle, struct err *err)
 {
     struct exec_mpi_handle *h = handle;
@@ -399,8 +427,7 @@ enum stream_state exec_mpi_poll(void *handle, struct err *err)
     if (world_forsaken(h->x->world, err))
         return STREAM_FAILED;
     if (now - h->moved_s > h->x->world->deadline_s) {
-        err_set(err, ERR_PEER, "no data from other ranks for %g s (%d of %d rows done)",
-                h->x->world->deadline_s, h->finished, h->rows.rows);
+        set_late(h, err);
         return STREAM_FAILED;
     }
     return idle;

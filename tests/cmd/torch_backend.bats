@@ -69,7 +69,7 @@ if rank == 1:
 call[rank // 2]()
 END
     run ! timeout 60 mpirun -np 3 "$PYTHON" late.py
-    [[ $output == *"DistBackendError: rank 0 "*": no data from other ranks for 2 s"* ]]
+    [[ $output == *"DistBackendError: rank 2 "*": no data from rank 1 "* ]]
     cat >differ.py <<'END'
 import paro.torch, torch, torch.distributed as dist
 dist.init_process_group("paro")
