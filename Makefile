@@ -23,6 +23,7 @@
 #                        training planner int8 kill shard goodput shard_memory health health_lab
 #                        rank types local watch peers easy backend
 #   make install         install what make builds: PREFIX=/usr/local LIBDIR=lib DESTDIR=
+#   make wheel           write a wheel of the Python package into build/, libparo.so included
 #   make dist            write build/paro-VERSION.tar.gz, which builds without git
 #   make deb             build Debian packages into build/deb
 #   make image           write a container image of these packages, an OCI layout, into

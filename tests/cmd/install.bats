@@ -61,3 +61,37 @@ setup() {
     run -2 env PREFIX=here DESTDIR="$D" sh tests/packaging/install
     [ "$output" = "tests/packaging/install: PREFIX is 'here', expected an absolute path" ]
 }
+
+@test "a wheel has libparo.so next to the package's files, and the version of the tree" {
+    W=$BATS_TEST_TMPDIR
+    version=$(sed -n 's/^VERSION *:= *//p' Makefile)
+    cp "$B/libparo.so" "$W"
+    run -0 python3 lib/python/make_wheel.py "$W"
+    [[ "$output" == "$W/paro-$version-py3-none-linux_"*.whl ]]
+    mv "$output" "$W/first.whl"
+    python3 lib/python/make_wheel.py "$W"
+    cmp "$W/first.whl" "$output"
+    python3 -m zipfile -e "$output" "$W/in"
+    cmp "$B/libparo.so" "$W/in/paro/libparo.so"
+    rm "$W/in/paro/libparo.so"
+    diff -r -x __pycache__ lib/python/paro "$W/in/paro"
+    grep -qx "Version: $version" "$W/in/paro-$version.dist-info/METADATA"
+}
+
+# bats test_tags=full
+@test "pip installs the wheel, and the folder, in a fresh environment without a network" {
+    [ -z "${SAN-}" ] || skip "a sanitizer must come first in the process"
+    W=$BATS_TEST_TMPDIR
+    python3 -m venv "$W/env" >"$W/log" 2>&1 || skip "cannot make an environment: $(tail -n 1 "$W/log")"
+    pip() { "$W/env/bin/pip" --disable-pip-version-check "$@" --no-index --no-cache-dir -q; }
+    loaded() { (cd "$W" && env -u PYTHONPATH -u PARO_LIBRARY "$@" "$W/env/bin/python" -c 'import paro.native as p; print(p.lib._name)'); }
+    cp "$B/libparo.so" "$W"
+    pip install "$(python3 lib/python/make_wheel.py "$W")"
+    [[ "$(loaded)" == "$W/env/lib/python3"*/site-packages/paro/libparo.so ]]
+    "$W/env/bin/pip" check
+    pip install --force-reinstall ./lib/python
+    ln -s libparo.so "$W/libparo.so.0"
+    [ "$(loaded LD_LIBRARY_PATH="$W")" = libparo.so.0 ]
+    pip install --force-reinstall -e ./lib/python
+    [[ "$(loaded PARO_LIBRARY="$W/libparo.so")" == "$W/libparo.so" ]]
+}

@@ -3,7 +3,7 @@
 # Make targets for the scripts of this folder: install dependencies, install paro, build its
 # packages.  Part of the Makefile, which describes the targets.
 
-.PHONY: deps install uninstall dist deb image
+.PHONY: deps install uninstall wheel dist deb image
 
 # deps prints the apt-get command before it runs it.
 check-full check-long deb: PACKAGING := --deb
@@ -17,6 +17,8 @@ install: all
 uninstall:
 	$(run-install) --remove
 
+wheel: $(O)/libparo.so
+	@python3 lib/python/make_wheel.py $(O)
 dist:
 	@O=$(O) sh tests/packaging/dist
 deb: deps
