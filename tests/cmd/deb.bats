@@ -62,7 +62,9 @@ no_git() {
     PATH=$(no_git):$PATH sh tests/packaging/dist --deb >"$T/log" 2>&1 || { tail -n 40 "$T/log"; false; }
     (cd build/deb && ls ./*.deb)
     [ "$(cd build/deb && for d in *.deb; do dpkg-deb -f "$d" Package; done | sort | paste -sd' ')" = \
-        "libparo-dev libparo0 paro paro-doc paro-preload" ]
+        "libparo-dev libparo0 paro paro-doc paro-preload python3-paro" ]
+    [ "$(dpkg-deb -c build/deb/python3-paro_*_all.deb | grep -oE "/dist-packages/paro/[^/]+$|/man7/[^/]+$" | sort | paste -sd' ')" = \
+        "/dist-packages/paro/__init__.py /dist-packages/paro/native.py /dist-packages/paro/torch.py /man7/paro-torch.7.gz" ]
     # The project has no mail address, and the packages are not published.
     run -0 lintian --allow-root --fail-on error,warning build/deb/*.changes \
         --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog
