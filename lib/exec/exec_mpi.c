@@ -373,7 +373,7 @@ static int waits_for(const struct exec_mpi_handle *h)
 {
     for (int i = 0; i < h->queues; i++) {
         const struct exec_queue *q = &h->queue[i];
-        int next = !q->window                 ? q->passed
+        int next = !q->window                ? q->passed
                    : q->passed < q->messages ? q->message[q->passed].first
                                              : q->count;
         if (q->kind == EXEC_RECV && next < q->count && may_go(h, exec_queue_row(h, q, next)))
@@ -389,8 +389,7 @@ static void set_late(const struct exec_mpi_handle *h, struct err *err)
     char from[96] = "other ranks";
 
     if (peer >= 0)
-        snprintf(from, sizeof from, "rank %d (%.64s)", peer,
-                 w->host[w->groups.group_of[peer]]);
+        snprintf(from, sizeof from, "rank %d (%.64s)", peer, w->host[w->groups.group_of[peer]]);
     err_set(err, ERR_PEER, "no data from %s for %g s (%d of %d rows done)", from, w->deadline_s,
             h->finished, h->rows.rows);
 }

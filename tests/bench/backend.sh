@@ -13,11 +13,11 @@ settings PYTHON=python3 CASES='2x2:500mbit 2x4:500mbit 4x2:200mbit' WIDTH=1024 L
 processors=$(nproc)
 export PYTHONPATH="$PWD/lib/python" PARO_LIBRARY="$PWD/build/libparo.so" OMP_NUM_THREADS=1
 "$PYTHON" -c 'import torch.distributed.fsdp' || die "$PYTHON has no torch; the head of this file says how to get it"
+mkdir -p "$OUT" || die "cannot make $OUT"
 for case in $CASES; do
     shape=${case%%:*} rate=${case#*:}
     echo "# $case: $LAYERS layers of $WIDTH, $ROUNDS x $STEPS steps, $processors processors"
     paro-lab -g "${shape%x*}" -p "${shape#*x}" -r "$rate" -- "$PYTHON" \
-        "$(dirname "$0")/backend.py" "$WIDTH" "$LAYERS" "$BATCH" "$STEPS" "$ROUNDS" 2> "$OUT.said" ||
-        { cat "$OUT.said" >&2; die "$case failed"; }
-    rm "$OUT.said"
+        "$(dirname "$0")/backend.py" "$WIDTH" "$LAYERS" "$BATCH" "$STEPS" "$ROUNDS" 2> "$OUT/said" ||
+        { cat "$OUT/said" >&2; die "$case failed"; }
 done
