@@ -337,7 +337,7 @@ int paro_comm_open(struct paro_comm **out, MPI_Comm comm, const struct paro_opti
     if (rc == 0)
         rc = paro_fabric_open(&c->fabric, c->world, &settings, &err);
     if (rc == 0)
-        rc = paro_meter_join(c, options.meter, &err);
+        rc = paro_meter_join(c, options.meter, options.meter_of, &err);
     if (paro_report(c, rc, &err, error)) {
         paro_comm_close(c);
         return -1;

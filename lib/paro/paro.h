@@ -52,7 +52,7 @@ struct paro_error {
 
 /* ---- communicators ---- */
 
-struct paro_options { /* rank 0's count; of deadline_s and meter each rank uses its own */
+struct paro_options { /* rank 0's count, but deadline_s and the meters are each rank's own */
     size_t bytes;     /* sizeof(struct paro_options) */
     /* Fabric from which algorithms are chosen: a file of paro-topology(5), or a text such as
        "synth:2x8". NULL: unknown; "auto" then means ho-ring. */
@@ -64,9 +64,10 @@ struct paro_options { /* rank 0's count; of deadline_s and meter each rank uses 
     const char *tuning; /* choose by a file of paro-tuning(5) instead; or NULL */
     /* Longest wait for other ranks, in seconds; 0: 600; HUGE_VAL: no limit */
     double deadline_s;
-    /* Folder for records of all runs, paro-meter(5), which horing-watch reads; NULL: none.  All
-       paro_comms of a process record in the folder of the first one, best of all ranks. */
+    /* Folder for a file with records of all runs, paro-meter(5), which horing-watch reads;
+       NULL: none.  A process can write one such file: further paro_comms name the first. */
     const char *meter;
+    struct paro_comm *meter_of; /* record in the file of this paro_comm, if it has one */
 };
 
 /* COLLECTIVE.  Opens an intra-communicator, which the program may free afterwards.  o NULL:

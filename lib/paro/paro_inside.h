@@ -13,12 +13,12 @@ struct paro_comm {
     struct world *world; /* owned */
     struct paro_fabric fabric;
     char groups[64];
-    struct paro_coll *first; /* list of prepared operations that are not freed */
-    double looked_s;         /* time of the last progress call */
-    struct err lost;         /* ERR_PEER: the error when a peer did not respond */
-    struct meter *meter;     /* the process's, or NULL: no records */
-    uint64_t metered;        /* identifies these ranks in it */
-    int64_t prepared;        /* operations, freed ones included */
+    struct paro_coll *first;  /* list of prepared operations that are not freed */
+    double looked_s;          /* time of the last progress call */
+    struct err lost;          /* ERR_PEER: the error when a peer did not respond */
+    struct paro_meter *meter; /* shared; NULL: no records */
+    uint64_t metered;         /* identifies these ranks in it */
+    int64_t prepared;         /* operations, freed ones included */
 };
 
 struct paro_coll {
@@ -43,9 +43,10 @@ int paro_report(struct paro_comm *c, int rc, const struct err *err, struct paro_
 /* -1: puts the error by which a peer was lost into *err. */
 int paro_lost(const struct paro_comm *c, struct err *err);
 
-/* paro_meter.c.  COLLECTIVE: the runs of c are recorded in the folder, unless rank 0's or this
-   rank's is NULL. */
-int paro_meter_join(struct paro_comm *c, const char *dir, struct err *err);
+/* paro_meter.c.  COLLECTIVE: the runs of c are recorded in the file of `of`, else in one of the
+   folder, unless both are NULL, here or on rank 0. */
+int paro_meter_join(struct paro_comm *c, const char *dir, const struct paro_comm *of,
+                    struct err *err);
 void paro_meter_leave(struct paro_comm *c);
 void paro_meter_prepare(struct paro_coll *p);
 /* A run begins, and ends. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records runs in the process's meter.  A program may start its handles in another order on
+ * Records runs in a meter of the process.  A program may start its handles in another order on
  * each rank, but prepares them in one: so each handle is a communicator of the meter, whose
  * calls are the handle's runs.
  */
@@ -9,48 +9,53 @@
 #include "base/mem.h"
 #include "paro/paro_inside.h"
 
-/* Globals: paro_comms of a process share one file. */
-static struct {
+/* A process has one file, which its paro_comms may share. */
+struct paro_meter {
     pthread_mutex_t lock;
     struct meter *meter;
-    int users; /* paro_comms that record */
+    int users; /* paro_comms */
     uint64_t run;
     struct meter_seen seen;
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+};
 
-/* With the lock held: the file of this process, named after the first paro_comm's run. */
-static int paro_meter_begin(const char *dir, uint64_t run, int rank, int ranks, struct err *err)
+static int paro_meter_open(struct paro_meter **out, const char *dir, uint64_t run,
+                           struct err *err)
 {
-    const struct meter_run first = {run, rank, ranks};
+    struct paro_meter *m = mem_new(1, sizeof *m);
+    struct meter_run first = {.id = run};
 
-    if (all.meter)
-        return 0;
-    if (meter_open(&all.meter, dir, "paro", &first, err))
+    MPI_Comm_rank(MPI_COMM_WORLD, &first.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &first.ranks);
+    if (meter_open(&m->meter, dir, "paro", &first, err)) {
+        mem_free(m);
         return err_prefix(err, "meter: ");
-    all.run = run;
+    }
+    pthread_mutex_init(&m->lock, NULL);
+    m->run = run;
+    *out = m;
     return 0;
 }
 
-int paro_meter_join(struct paro_comm *c, const char *dir, struct err *err)
+int paro_meter_join(struct paro_comm *c, const char *dir, const struct paro_comm *of,
+                    struct err *err)
 {
-    int mine, ranks, *rank = mem_new((size_t)c->world->ranks, sizeof *rank);
-    uint64_t run = dir && c->world->rank == 0 ? meter_new_run() : 0;
+    struct world *w = c->world;
+    struct paro_meter *m = of ? of->meter : NULL;
+    int mine, *rank = mem_new((size_t)w->ranks, sizeof *rank);
+    uint64_t run = w->rank > 0 ? 0 : m ? m->run : dir && !of ? meter_new_run() : 0;
 
     MPI_Comm_rank(MPI_COMM_WORLD, &mine);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    int rc = world_bcast(c->world, &run, sizeof run, 0, err);
-    rc = rc ? rc : world_allgather(c->world, &mine, sizeof mine, rank, err);
-    if (rc == 0 && run) {
-        pthread_mutex_lock(&all.lock);
-        rc = dir ? paro_meter_begin(dir, run, mine, ranks, err) : 0;
-        if (rc == 0 && dir) {
-            c->metered = meter_next_id(
-                &all.seen, meter_id(rank, c->world->ranks * (int64_t)sizeof *rank, all.run));
-            all.users++;
-            c->meter = all.meter;
-        }
-        pthread_mutex_unlock(&all.lock);
-        rc = world_agree(c->world, rc, err);
+    int rc = world_bcast(w, &run, sizeof run, 0, err);
+    rc = rc ? rc : world_allgather(w, &mine, sizeof mine, rank, err);
+    if (rc == 0 && run)
+        rc = world_agree(w, dir && !of ? paro_meter_open(&m, dir, run, err) : 0, err);
+    if (m && run && (rc == 0 || !of)) {
+        pthread_mutex_lock(&m->lock);
+        m->users++;
+        c->metered =
+            meter_next_id(&m->seen, meter_id(rank, w->ranks * (int64_t)sizeof *rank, m->run));
+        pthread_mutex_unlock(&m->lock);
+        c->meter = m;
     }
     mem_free(rank);
     return rc;
@@ -58,17 +63,20 @@ int paro_meter_join(struct paro_comm *c, const char *dir, struct err *err)
 
 void paro_meter_leave(struct paro_comm *c)
 {
-    if (!c->meter)
-        return;
-    pthread_mutex_lock(&all.lock);
-    if (--all.users == 0) {
-        meter_close(all.meter);
-        mem_free(all.seen.of);
-        all.meter = NULL;
-        all.seen = (struct meter_seen){0};
-    }
-    pthread_mutex_unlock(&all.lock);
+    struct paro_meter *m = c->meter;
+
     c->meter = NULL;
+    if (!m)
+        return;
+    pthread_mutex_lock(&m->lock);
+    int left = --m->users;
+    pthread_mutex_unlock(&m->lock);
+    if (left)
+        return;
+    meter_close(m->meter);
+    mem_free(m->seen.of);
+    pthread_mutex_destroy(&m->lock);
+    mem_free(m);
 }
 
 void paro_meter_prepare(struct paro_coll *p)
@@ -89,11 +97,13 @@ void paro_meter_arrive(struct paro_coll *p)
                                        [PARO_BROADCAST] = METER_BROADCAST};
     int64_t in = p->vector.in_bytes, out = p->vector.out_bytes;
 
-    p->arrived = meter_arrive(p->comm->meter, &p->metered, ++p->metered.calls, op[p->op],
-                              in > out ? in : out);
+    if (p->comm->meter)
+        p->arrived = meter_arrive(p->comm->meter->meter, &p->metered, ++p->metered.calls,
+                                  op[p->op], in > out ? in : out);
 }
 
 void paro_meter_complete(struct paro_coll *p)
 {
-    meter_complete(p->comm->meter, p->arrived);
+    if (p->comm->meter)
+        meter_complete(p->comm->meter->meter, p->arrived);
 }

@@ -25,7 +25,8 @@ class paro_error(ctypes.Structure):
 
 class paro_options(ctypes.Structure):
     _fields_ = [("bytes", c_size_t), ("topology", c_char_p), ("groups", c_char_p),
-                ("tuning", c_char_p), ("deadline_s", c_double), ("meter", c_char_p)]
+                ("tuning", c_char_p), ("deadline_s", c_double), ("meter", c_char_p),
+                ("meter_of", c_void_p)]
 
 
 class paro_spec(ctypes.Structure):

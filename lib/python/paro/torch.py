@@ -116,6 +116,7 @@ class _Worker(threading.Thread):
         self.calls, self.runs, self.called = queue.SimpleQueue(), [], c_int()
         self.turn, self.lock, self.pending = threading.Lock(), threading.Lock(), 0  # pending: calls without an end
         self.slow, self.fast, self.seconds = 0, 0, 0.0  # bytes sent, and the time with a run in flight
+        self.metered = None  # the first group's paro_comm, in whose meter the others record
         self.failed = False  # an exception that nobody caught ends the program
 
     def put(self, call, waits=False):
@@ -281,8 +282,9 @@ class ProcessGroup(dist.ProcessGroup):
         def open_comm(worker):
             worker.drain()
             self.comm = native.group_comm(ranks, number)
-            opened = c_void_p()
+            opened, options.meter_of = c_void_p(), worker.metered
             native.paro("comm_open", byref(opened), self.comm, byref(options))
+            worker.metered = worker.metered or opened.value
             self.cache = _Cache(opened)
             return None, None, None
         self._put(open_comm, None).wait()
@@ -528,6 +530,8 @@ class ProcessGroup(dist.ProcessGroup):
             worker.drain()
             for kind in list(self.cache.kinds):
                 self.cache.free(kind)
+            if worker.metered == self.cache.comm.value:
+                worker.metered = None
             native.lib.paro_comm_close(self.cache.comm)
             native.call("Comm_free", byref(self.comm))
             return None, None, None
