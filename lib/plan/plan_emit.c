@@ -160,8 +160,9 @@ static struct plan_emission emit_begin(const struct plan_search *s, enum plan_ta
     e.runs = &s->list[plan_emit_closest(s, target)];
     remark_strategy(&e, targets[target].title);
     if (c->topo->groups.count > 1)
-        plan_emit_remark(&e, "not expressed: %s collectives; NCCL chooses its own algorithms",
-                         schedule_algo_name(s->list[s->best].algo));
+        plan_emit_remark(&e, "not expressed: %s collectives; NCCL chooses its own algorithms%s",
+                         schedule_algo_name(s->list[s->best].algo),
+                         target == PLAN_FSDP ? ", the backend \"paro\" runs them" : "");
     if (c->slow_params || c->slow_grads)
         plan_emit_remark(&e, "not expressed: int8 between groups");
     if (c->model->unit && c->param_type == DTYPE_BF16 && c->compute_type == DTYPE_F32)

@@ -97,65 +97,126 @@ static const char *torch_type(enum dtype type)
     return type == DTYPE_BF16 ? "torch.bfloat16" : "torch.float32";
 }
 
-static void put_ddp(const struct plan_emission *e, FILE *out)
+/* Prints the comments, the module's imports and its constants. */
+static void put_head(const struct plan_emission *e, const char *imports, FILE *out)
 {
+    const struct plan_case *c = &e->search->at;
+
     put_comments(e, out);
     fprintf(out,
-            "import contextlib\n"
-            "\n"
-            "import torch\n"
-            "from torch.nn.parallel import DistributedDataParallel\n"
-            "\n"
-            "ACCUM = %d\n"
-            "\n"
-            "\n"
-            "def shard(model):\n"
-            "    return DistributedDataParallel(model, gradient_as_bucket_view=True)\n"
-            "\n"
-            "\n"
-            "def train_step(model, optimizer, batches):\n"
-            "    \"\"\"batches: ACCUM micro-batches of %d x %d tokens.\"\"\"\n"
-            "    for i, batch in enumerate(batches):\n"
+            "#\n"
+            "# Import this module after init_process_group(), with \"nccl\" on GPUs.\n"
+            "# On processors start with mpirun, import paro.torch and name the backend\n"
+            "# \"paro\", see paro-torch(7), or \"gloo\".\n"
+            "%s"
+            "ACCUM, MICRO_BATCH, SEQ = %d, %d, %d\n"
+            "DEVICE = \"cuda\" if \"nccl\" in dist.get_backend_config() else \"cpu\"\n",
+            imports, c->accum, c->micro_batch, c->seq);
+}
+
+/* Prints the training step up to its loop over micro-batches. */
+static void put_step(FILE *out)
+{
+    fputs("\n"
+          "\n"
+          "def train_step(model, optimizer, batches):\n"
+          "    \"\"\"batches: ACCUM of MICRO_BATCH x SEQ tokens.  Returns their loss.\"\"\"\n"
+          "    total = 0.0\n"
+          "    for i, batch in enumerate(batches):\n",
+          out);
+}
+
+static void put_step_end(FILE *out)
+{
+    fputs("        total += loss.detach()\n"
+          "    optimizer.step()\n"
+          "    optimizer.zero_grad()\n"
+          "    return total\n",
+          out);
+}
+
+static void put_ddp(const struct plan_emission *e, FILE *out)
+{
+    put_head(e,
+             "import contextlib\n"
+             "\n"
+             "import torch\n"
+             "import torch.distributed as dist\n"
+             "from torch.nn.parallel import DistributedDataParallel\n"
+             "\n",
+             out);
+    fputs("\n"
+          "\n"
+          "def shard(model):\n"
+          "    return DistributedDataParallel(model, gradient_as_bucket_view=True)\n",
+          out);
+    put_step(out);
+    fprintf(out,
             "        last = i == ACCUM - 1\n"
             "        with contextlib.nullcontext() if last else model.no_sync():\n"
-            "            with torch.autocast(\"cuda\", dtype=%s):\n"
+            "            with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=%s):\n"
             "                loss = model(**batch).loss / ACCUM\n"
-            "            loss.backward()\n"
-            "    optimizer.step()\n"
-            "    optimizer.zero_grad()\n",
-            e->search->at.accum, e->search->at.micro_batch, e->search->at.seq,
-            torch_type(e->search->at.wire_type));
+            "            loss.backward()\n",
+            e->search->at.wire_type == DTYPE_BF16 ? "True" : "False");
+    put_step_end(out);
 }
 
 static void put_mesh(const struct plan_emission *e, FILE *out)
 {
     const struct plan_case *c = &e->search->at;
     const struct groups *g = &c->topo->groups;
-    int rows = plan_emit_is(e, "??I");
 
-    fprintf(out,
-            "import torch\n"
-            "from torch.distributed.device_mesh import init_device_mesh\n"
-            "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard\n"
-            "\n"
-            "ACCUM = %d\n",
-            c->accum);
-    if (rows)
+    put_head(e,
+             "import torch\n"
+             "import torch.distributed as dist\n"
+             "from torch.distributed.device_mesh import init_device_mesh\n"
+             "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard\n"
+             "\n",
+             out);
+    if (c->prefetch)
+        fprintf(out, "PREFETCH = %d\n", c->prefetch);
+    if (plan_emit_is(e, "??I"))
         fprintf(out,
-                "mesh = init_device_mesh(\"cuda\", (%d, %d), "
+                "mesh = init_device_mesh(DEVICE, (%d, %d), "
                 "mesh_dim_names=(\"replicate\", \"shard\"))\n",
                 g->count, g->members[0]);
     else
-        fprintf(out, "mesh = init_device_mesh(\"cuda\", (%d,), mesh_dim_names=(\"shard\",))\n",
+        fprintf(out, "mesh = init_device_mesh(DEVICE, (%d,), mesh_dim_names=(\"shard\",))\n",
                 g->ranks);
     fprintf(out, "policy = MixedPrecisionPolicy(param_dtype=%s, reduce_dtype=%s)\n",
             torch_type(c->wire_type), torch_type(c->wire_type));
 }
 
-void plan_emit_fsdp(struct plan_emission *e, FILE *out)
+static void put_shard(const struct plan_emission *e, FILE *out)
 {
     const struct plan_case *c = &e->search->at;
     int stays = plan_emit_is(e, "N??") || c->keep >= c->model->visits;
+
+    fprintf(
+        out,
+        "\n"
+        "\n"
+        "def shard(model):\n"
+        "    \"\"\"Each layer is a unit; the embedding and the head belong to the root.\"\"\"\n"
+        "    options = dict(mesh=mesh, mp_policy=policy, reshard_after_forward=%s)\n"
+        "    for layer in model.model.layers:\n"
+        "        fully_shard(layer, **options)\n"
+        "    fully_shard(model, **options)\n",
+        stays ? "False" : "True");
+    if (c->prefetch)
+        fputs("    forward = [model, *model.model.layers]\n"
+              "    backward = [model, *reversed(model.model.layers)]\n"
+              "    for i in range(len(forward)):\n"
+              "        ahead = slice(i + 1, i + 1 + PREFETCH)\n"
+              "        forward[i].set_modules_to_forward_prefetch(forward[ahead])\n"
+              "        backward[i].set_modules_to_backward_prefetch(backward[ahead])\n",
+              out);
+    fputs("    return model\n", out);
+}
+
+static void remark_fsdp(struct plan_emission *e)
+{
+    const struct plan_case *c = &e->search->at;
 
     remark_layered(e);
     if (c->param_type == DTYPE_BF16)
@@ -169,31 +230,25 @@ void plan_emit_fsdp(struct plan_emission *e, FILE *out)
     if (c->recompute)
         plan_emit_remark(e,
                          "recompute: wrap the layers with checkpoint_wrapper before shard()");
-    if (c->prefetch != 1)
-        plan_emit_remark(e, "not expressed: prefetch %d; see set_modules_to_forward_prefetch",
-                         c->prefetch);
+    if (plan_emit_is(e, "NNN"))
+        return;
+    if (c->prefetch)
+        plan_emit_remark(e, "prefetch on processors also needs "
+                            "model._set_unshard_async_op(True), not public in PyTorch");
+    else
+        plan_emit_remark(e, "not expressed: prefetch 0; on GPUs FSDP2 gathers one unit ahead");
+}
+
+void plan_emit_fsdp(struct plan_emission *e, FILE *out)
+{
+    remark_fsdp(e);
     if (plan_emit_is(e, "NNN")) {
         put_ddp(e, out);
         return;
     }
-    put_comments(e, out);
     put_mesh(e, out);
-    fprintf(
-        out,
-        "\n"
-        "\n"
-        "def shard(model):\n"
-        "    \"\"\"Each layer is a unit; the embedding and the head belong to the root.\"\"\"\n"
-        "    options = dict(mesh=mesh, mp_policy=policy, reshard_after_forward=%s)\n"
-        "    for layer in model.model.layers:\n"
-        "        fully_shard(layer, **options)\n"
-        "    return fully_shard(model, **options)\n"
-        "\n"
-        "\n"
-        "def train_step(model, optimizer, batches):\n"
-        "    \"\"\"batches: ACCUM micro-batches of %d x %d tokens.\"\"\"\n"
-        "    for i, batch in enumerate(batches):\n",
-        stays ? "False" : "True", c->micro_batch, c->seq);
+    put_shard(e, out);
+    put_step(out);
     /* Switches of a micro-step, for communication that waits until the last one. */
     if (plan_emit_is(e, "?N?") || plan_emit_is(e, "??I") || plan_emit_is(e, "N??"))
         fputs("        last = i == ACCUM - 1\n", out);
@@ -204,10 +259,9 @@ void plan_emit_fsdp(struct plan_emission *e, FILE *out)
     if (plan_emit_is(e, "N??"))
         fputs("        model.set_reshard_after_backward(last)\n", out);
     fputs("        loss = model(**batch).loss / ACCUM\n"
-          "        loss.backward()\n"
-          "    optimizer.step()\n"
-          "    optimizer.zero_grad()\n",
+          "        loss.backward()\n",
           out);
+    put_step_end(out);
 }
 
 /* ---- Megatron ---- */
