@@ -97,3 +97,63 @@ END
     run horing-watch meter
     [[ $output == "WATCH CRITICAL - rank 1 "*"in "*"of all-reduces: its own compute"* ]]
 }
+
+example_setup() {
+    "$PYTHON" -c 'import transformers' 2>/dev/null || skip "no Python package transformers here"
+    sed 's/"num_hidden_layers": 4/"num_hidden_layers": 2/' "$ROOT/examples/models/llama-tiny.json" >model.json
+    seq 3000 >text
+}
+
+module() { # STRATEGY OPTION...: a module for 2x2 ranks and f32
+    paro-plan -m model.json -i synth:2x2 --accum 2 --seq 32 --param-type f32 --wire-type f32 --strategy "$1" \
+        --emit=fsdp "${@:2}"
+}
+
+# One process imports and starts once for all plans.  A loss is a function of summed gradients:
+# other orders of sums change the last bits alone.
+@test "the example trains all strategies that --emit=fsdp expresses as gloo trains DDP" {
+    example_setup
+    local s port all=(NNN NNG NGG GNG GGG NNI NII INI III)
+    for s in "${all[@]}"; do
+        module "$s" >"$s.py"
+        grep -q "^# $s on 2x2 ranks, as planned" "$s.py"
+    done
+    module III --prefetch 2 >III2.py
+    port=$("$PYTHON" -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+    MASTER_ADDR=127.0.0.1 MASTER_PORT=$port mpirun -np 4 "$PYTHON" "$ROOT/examples/torch/train.py" NNN.py text \
+        -m model.json -b gloo -n 3 >gloo
+    cat >all.py <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import train
+train.start("paro")
+train.start = train.dist.destroy_process_group = lambda *_: None
+for name in sys.argv[2:]:
+    sys.argv = ["train.py", name + ".py", "text", "-m", "model.json", "-n", "3"] + ["--overlap"] * (name == "III2")
+    train.main()
+END
+    mpirun -np 4 "$PYTHON" all.py "$ROOT/examples/torch" "${all[@]}" III2 >paro
+    sed -n 's/^step [123]: loss \([0-9.]*\), .*/\1/p' gloo paro >losses
+    # gloo's three, three for each strategy, and III's again: gathers ahead that do not block change no bit.
+    awk 'NR <= 3 { want[NR] = $1; next }
+        { w = want[NR % 3 ? NR % 3 : 3]; d = $1 / w - 1; if (d > 1e-5 || d < -1e-5) { print NR ": " $1 ", gloo " w; bad = 1 } }
+        END { exit bad || NR != 33 || want[3] > 0.99 * want[1] }' losses
+    [ "$(tail -n 3 losses)" = "$(tail -n 6 losses | head -n 3)" ]
+}
+
+@test "the example: one process, and errors of one line" {
+    example_setup
+    local train=$ROOT/examples/torch/train.py
+    paro-plan -m model.json -i synth:1x1 --seq 32 --param-type f32 --wire-type f32 --emit=fsdp >one.py
+    "$PYTHON" "$train" one.py text -m model.json -n 2 >out
+    grep -q '^step 2: loss [0-9.]*, [0-9.]* s$' out
+    run -1 --separate-stderr "$PYTHON" "$train" none.py text -m model.json
+    [ "$stderr" = "train.py: [Errno 2] No such file or directory: 'none.py'" ]
+    module III >III.py
+    run -1 --separate-stderr "$PYTHON" "$train" III.py text -m model.json -b gloo
+    [ "${#stderr_lines[@]}" = 1 ]
+    [[ $stderr == "train.py: "*4\ ranks* ]]
+    run -1 --separate-stderr env WORLD_SIZE=2 RANK=0 "$PYTHON" "$train" one.py text -m model.json -b gloo
+    [ "$stderr" = "train.py: MASTER_ADDR is not set, which gloo needs: expected rank 0's host" ]
+}
