@@ -9,7 +9,7 @@
 #
 # A row of a table is ROUNDS launches.  The rate of a launch is that of the median of its steps
 # without the first SKIP; tokens/s is the median of the launches, then come the least and the
-# most, and at the end the median over that of the best peer with the same wire type, whatever
+# most, and at the end the median over that of the best peer on gloo with the same wire type, whatever
 # its compute type.  Types are WIRE:COMPUTE.  With bf16:f32 only DDP runs, since the others
 # compute in the type of the wire; with bf16:bf16 DDP runs under autocast.  MiB is the largest
 # peak of resident memory (VmHWM) of a rank, libraries included; libs is the part of it that a
@@ -24,6 +24,7 @@
 #
 #   CASES='4x2:200mbit 2x2:1gbit' PLANS='NNN best' PEERS='ddp zero3' TYPES=bf16:f32 ROUNDS=1 ...
 #   PEERS='' or PLANS='' for none; tests/reference/fsdp_peers.py --list lists the peers
+#   PEERS='ddp ddp-paro fsdp2-full fsdp2-full-paro' for gloo and the backend paro of lib/python
 #   FRESH='paro' for other plans or another paro, FRESH=. for all
 #
 # The slowest peers take most of the time.  A table prints all rows of its case: to launch slow
@@ -37,7 +38,7 @@ settings PYTHON=python3 CASES='4x2:200mbit 2x2:1gbit 4x2:1gbit 2x2:200mbit' \
     MODEL=examples/models/llama-10m.json DATA=/usr/share/common-licenses/GPL-3 SEQ=256 MICRO=1 \
     ACCUM=4 LAB= LIMIT=900 FRESH=
 PLANS=${PLANS-best NNN IIG GGG}
-PEERS=${PEERS-ddp ddp-zero1 fsdp2-full fsdp2-hybrid fsdp2-hybrid-late zero2 zero3}
+PEERS=${PEERS-ddp ddp-paro ddp-zero1 fsdp2-full fsdp2-full-paro fsdp2-hybrid fsdp2-hybrid-late zero2 zero3}
 REFERENCE=$(dirname "$0")/../reference
 
 # peak FILE COMMAND...: runs a rank, and its VmHWM in KiB is in FILE.RANK

@@ -15,8 +15,9 @@ fabric's shaped ports, one thread a rank, and ends in one line of JSON on standa
 of the last step, cpu_s the processor seconds of each step, kib the largest VmHWM of a rank after
 the last step, start_kib what rank 0 had of it before it read the model: the libraries.  A peer
 that cannot run, or not in time, says why in {"name","wire","compute","error"}.  --list lists
-the peers.  "plain" is one rank with nothing around it, as tests/reference/one_core.sh wants it;
-it is not among those that run when none is named.
+the peers.  Those that end in -paro run on lib/python's backend and build/libparo.so instead of
+gloo.  "plain" is one rank with nothing around it, as tests/reference/one_core.sh wants it.
+Neither are among those that run when none is named.
 
 Weights, data, their order, AdamW, clipping and learning rate are those of train_llama.py, hence
 of paro-train: losses are to be compared.  In f32 all is f32.  With a wire of bf16 FSDP and
@@ -61,8 +62,12 @@ PEERS = {
     "zero2": ("deepspeed", {"stage": 2}, "DeepSpeed ZeRO-2, " + MICRO_STEP_REDUCES),
     "zero3": ("deepspeed", {"stage": 3}, "DeepSpeed ZeRO-3, " + MICRO_STEP_REDUCES),
 }
+ON_PARO = "-paro"  # ends the names of peers whose collectives run on HO-Ring
+PEERS |= {name + ON_PARO: (make, more, f"{name} with the backend paro instead of gloo")
+          for name, (make, more, _) in PEERS.items() if make in ("ddp", "fsdp2")}
 
 
+TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 COMPUTES_ALONE = ("plain", "ddp")  # in a type that need not be the wire's, by autocast
 
 
@@ -241,8 +246,11 @@ def run_rank(s):
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     torch.set_num_threads(1)
+    on_paro = name.endswith(ON_PARO)
+    if on_paro:
+        import paro.torch  # noqa: F401 (registers the backend)
     if make != "plain":
-        torch.distributed.init_process_group("gloo")
+        torch.distributed.init_process_group("paro" if on_paro else "gloo")
     with open(s.data, "rb") as f:
         text = f.read()
     llama = transformers.LlamaForCausalLM  # imports it
@@ -272,8 +280,8 @@ def run_rank(s):
             flush=True)
     if make != "plain":
         torch.distributed.barrier()
-    # Gloo's threads may outlive what they use: nothing is left to be done.
-    os._exit(0)
+    if not on_paro:  # gloo's threads may outlive what they use: nothing is left to be done
+        os._exit(0)
 
 
 # ---- The launches ------------------------------------------------------------------------
@@ -300,6 +308,9 @@ def launch(s, name, wire, compute):
         words = ["paro-lab", "-g", s.groups, "-p", s.procs, *(["-r", s.rate] if s.rate else []),
                  "--"]
         env.update(MASTER_ADDR="node0", MASTER_PORT="29500", GLOO_SOCKET_IFNAME="data")
+    if name.endswith(ON_PARO):
+        env["PYTHONPATH"] = os.path.join(TREE, "lib/python")
+        env.setdefault("PARO_LIBRARY", os.path.join(TREE, "build/libparo.so"))
     if s.preload:
         words += ["env", "LD_PRELOAD=" + os.path.abspath(s.preload)]
     words += [sys.executable, os.path.abspath(__file__)]
@@ -327,7 +338,7 @@ def parse():
     p = argparse.ArgumentParser(description="Times PyTorch's peers of paro-train.")
     p.add_argument("model", nargs="?", help="a Hugging Face folder from paro-shard init")
     p.add_argument("peers", nargs="*", metavar="PEER[:WIRE[:COMPUTE]]",
-                   help="all by default; types are f32 or bf16, both wires by default")
+                   help="all on gloo by default; types are f32 or bf16, both wires by default")
     p.add_argument("-g", "--groups", default="4", help="of paro-lab")
     p.add_argument("-p", "--procs", default="2", help="of paro-lab: ranks of a group")
     p.add_argument("-r", "--rate", default="200mbit", help="of paro-lab; '' for none")
@@ -344,14 +355,15 @@ def parse():
     s = p.parse_intermixed_args()
     if s.list:
         for name, (_, _, text) in PEERS.items():
-            print(f"{name:18} {text}")
+            print(f"{name:22} {text}")
         sys.exit()
     if not s.model:
         p.error("no model, expected a folder from paro-shard init")
     if s.steps <= s.skip:
         p.error(f"{s.steps} steps of which {s.skip} are not counted, expected more")
     wanted = []
-    for peer in s.peers or [x for x in PEERS if PEERS[x][0] != "plain"]:
+    usual = [x for x in PEERS if PEERS[x][0] != "plain" and not x.endswith(ON_PARO)]
+    for peer in s.peers or usual:
         name, *types = peer.split(":")
         if name not in PEERS or len(types) > 2 or {*types} - {"f32", "bf16"}:
             p.error(f"peer '{peer}', expected one of --list, with :f32 or :bf16")
