@@ -76,7 +76,7 @@ def agreed(make):
     dist.all_gather_object(errors, error)
     for rank, text in enumerate(errors):
         if text:
-            sys.exit(f"train.py: {text}" if rank == dist.get_rank() else 0)
+            sys.exit(f"train.py: {text}" if rank == dist.get_rank() else 1)
     return result
 
 
