@@ -25,6 +25,10 @@ torch() { # RANKS WHAT...
     torch 4 flight
 }
 
+@test "DTensor, checkpoints, hooks and sharded optimizers give what gloo gives" {
+    torch 3 libraries
+}
+
 @test "DDP, FSDP2 and HSDP train as with gloo, and give the same bits again" {
     torch 4 training
 }

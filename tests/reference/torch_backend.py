@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares the backend "paro" of torch.distributed with gloo: each collective, type and size; DDP,
-FSDP2 on a mesh of one and of two dimensions; two groups at once; errors.
+FSDP2 on a mesh of one and of two dimensions; two groups at once; errors; what libraries above it do.
 
     mpirun -np RANKS python3 tests/reference/torch_backend.py [WHAT...]
 
@@ -9,13 +9,19 @@ Integers must be equal.  A sum of n floats in another order differs by at most (
 sum of magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, 4.2), on each side.
 """
 import sys
+import tempfile
 
 import paro.torch  # noqa: F401, registers the backend
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+import torch.distributed.checkpoint as dcp
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.tensor import DTensor, Partial, Shard, distribute_tensor
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 TYPES = FLOATS + (torch.int32, torch.int64, torch.uint8)
@@ -178,10 +184,41 @@ def errors(gloo):
         raise AssertionError(f"{name}: accepted")
 
 
+def libraries(gloo):
+    """DTensor, functional collectives, checkpoints, hooks of DDP, an optimizer that is sharded."""
+    n = dist.get_world_size()
+    mesh, whole = init_device_mesh("cpu", (n,)), torch.arange(24.0).view(6, 4)
+    rows = distribute_tensor(whole, mesh, [Shard(0)])
+    assert torch.equal(rows.redistribute(mesh, [Shard(1)]).full_tensor(), whole)
+    assert DTensor.from_local(torch.ones(4, 4), mesh, [Partial()]).redistribute(mesh, [Shard(0)]).to_local().eq(n).all()
+    assert (functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD) + 0).eq(n).all()
+    folder = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(folder, src=0)
+    dcp.save({"rows": rows}, checkpoint_id=folder[0])
+    again = {"rows": distribute_tensor(torch.zeros(6, 4), mesh, [Shard(0)])}
+    dcp.load(again, checkpoint_id=folder[0])
+    assert torch.equal(again["rows"].full_tensor(), whole)
+    for hook in (None, default_hooks.fp16_compress_hook, default_hooks.bf16_compress_hook):
+        weights = []
+        for group in (None, gloo):
+            torch.manual_seed(1)
+            model = nn.parallel.DistributedDataParallel(nn.Linear(8, 8), process_group=group, static_graph=True)
+            if hook:
+                model.register_comm_hook(group, hook)
+            optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, process_group=group, lr=0.01)
+            model(torch.full((2, 8), dist.get_rank() + 1.0)).square().mean().backward()
+            optimizer.step()
+            weights.append(torch.cat([p.detach().view(-1) for p in model.parameters()]))
+        # The rate times a gradient's magnitudes is below the largest weight.
+        eps = torch.finfo(torch.bfloat16 if hook else torch.float32).eps
+        same(*weights, torch.full_like(weights[0], eps / torch.finfo(torch.float32).eps * weights[0].abs().max()),
+             "weights after a step")
+
+
 def main():
     dist.init_process_group("paro")
     gloo = dist.new_group(backend="gloo")
-    for name in sys.argv[1:] or ("collectives", "lists", "flight", "training", "errors"):
+    for name in sys.argv[1:] or ("collectives", "lists", "flight", "training", "libraries", "errors"):
         globals()[name](gloo)
         if dist.get_rank() == 0:
             print("ok", name, flush=True)

@@ -5,8 +5,8 @@
     torch.distributed.init_process_group("paro")        # under mpirun, srun or paro-launch
 
 All-gather, reduce-scatter, all-reduce and broadcast run on libparo; gather, scatter, all-to-all,
-send and receive on MPI.  One thread of the process makes all of these calls, in the program's
-order, and lets all runs in flight progress together; each call returns a Work at once.
+send and receive on MPI.  A thread makes these calls, in the program's order, and lets all runs in
+flight progress together; each call returns a Work at once.
 
 A run needs a handle, which all ranks prepare together.  So that every rank takes the same
 decisions, they follow from the order of calls alone, never from what has ended: call n of a kind
@@ -95,6 +95,9 @@ class _Work(dist._Work):
 
     def is_completed(self):
         return self.future.done()
+
+    def result(self):
+        return self.future.value()
 
     def get_future(self):
         return self.future.then(lambda f: f.value())  # an error of Python's becomes one of C++
