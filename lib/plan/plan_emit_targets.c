@@ -115,7 +115,7 @@ static void put_head(const struct plan_emission *e, const char *imports, FILE *o
 }
 
 /* Prints the training step up to its loop over micro-batches. */
-static void put_step(FILE *out)
+static void put_loop(FILE *out)
 {
     fputs("\n"
           "\n"
@@ -126,7 +126,7 @@ static void put_step(FILE *out)
           out);
 }
 
-static void put_step_end(FILE *out)
+static void put_loop_end(FILE *out)
 {
     fputs("        total += loss.detach()\n"
           "    optimizer.step()\n"
@@ -150,7 +150,7 @@ static void put_ddp(const struct plan_emission *e, FILE *out)
           "def shard(model):\n"
           "    return DistributedDataParallel(model, gradient_as_bucket_view=True)\n",
           out);
-    put_step(out);
+    put_loop(out);
     fprintf(out,
             "        last = i == ACCUM - 1\n"
             "        with contextlib.nullcontext() if last else model.no_sync():\n"
@@ -158,7 +158,7 @@ static void put_ddp(const struct plan_emission *e, FILE *out)
             "                loss = model(**batch).loss / ACCUM\n"
             "            loss.backward()\n",
             e->search->at.wire_type == DTYPE_BF16 ? "True" : "False");
-    put_step_end(out);
+    put_loop_end(out);
 }
 
 static void put_mesh(const struct plan_emission *e, FILE *out)
@@ -248,7 +248,7 @@ void plan_emit_fsdp(struct plan_emission *e, FILE *out)
     }
     put_mesh(e, out);
     put_shard(e, out);
-    put_step(out);
+    put_loop(out);
     /* Switches of a micro-step, for communication that waits until the last one. */
     if (plan_emit_is(e, "?N?") || plan_emit_is(e, "??I") || plan_emit_is(e, "N??"))
         fputs("        last = i == ACCUM - 1\n", out);
@@ -261,7 +261,7 @@ void plan_emit_fsdp(struct plan_emission *e, FILE *out)
     fputs("        loss = model(**batch).loss / ACCUM\n"
           "        loss.backward()\n",
           out);
-    put_step_end(out);
+    put_loop_end(out);
 }
 
 /* ---- Megatron ---- */

@@ -125,7 +125,7 @@ module() { # STRATEGY OPTION...: a module for 2x2 ranks and f32
     module III --prefetch 2 >III2.py
     port=$("$PYTHON" -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
     MASTER_ADDR=127.0.0.1 MASTER_PORT=$port mpirun -np 4 "$PYTHON" "$ROOT/examples/torch/train.py" NNN.py text \
-        -m model.json -b gloo -n 3 >gloo
+        -m model.json -b gloo -n 3 >by-gloo
     cat >all.py <<'END'
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -137,8 +137,8 @@ for name in sys.argv[2:]:
     sys.argv = ["train.py", name + ".py", "text", "-m", "model.json", "-n", "3"] + ["--overlap"] * (name == "III2")
     train.main()
 END
-    mpirun -np 4 "$PYTHON" all.py "$ROOT/examples/torch" "${all[@]}" III2 >paro
-    sed -n 's/^step [123]: loss \([0-9.]*\), .*/\1/p' gloo paro >losses
+    mpirun -np 4 "$PYTHON" all.py "$ROOT/examples/torch" "${all[@]}" III2 >by-paro
+    sed -n 's/^step [123]: loss \([0-9.]*\), .*/\1/p' by-gloo by-paro >losses
     # gloo's three, three for each strategy, and III's again: gathers ahead that do not block change no bit.
     awk 'NR <= 3 { want[NR] = $1; next }
         { w = want[NR % 3 ? NR % 3 : 3]; d = $1 / w - 1; if (d > 1e-5 || d < -1e-5) { print NR ": " $1 ", gloo " w; bad = 1 } }
