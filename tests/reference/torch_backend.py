@@ -110,6 +110,9 @@ def lists(gloo):
             work.wait()
         assert big.eq(0).all()
     dist.barrier()
+    senders = sorted(dist.recv(torch.empty(2)) for _ in range(n - 1)) if r == 0 else dist.send(torch.ones(2), 0)
+    assert r or senders == list(range(1, n)), senders  # each from any rank
+    dist.barrier()
 
 
 def flight(gloo):

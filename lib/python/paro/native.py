@@ -12,7 +12,7 @@ from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int, c_int64, c
 ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, BROADCAST = 1, 2, 3, 4
 F32, F64, F16, BF16, I32, U8, MPI = 1, 2, 3, 4, 5, 6, 7
 SUM, MAX, MIN, AVG = 0, 1, 2, 3
-SERIALIZED = 2
+SERIALIZED, ANY_SOURCE = 2, -1
 
 
 class Error(RuntimeError):
@@ -133,6 +133,7 @@ def group_comm(ranks, tag):
     call("Comm_group", c_void_p(WORLD), byref(world))
     call("Group_incl", world, c_int(len(ranks)), (c_int * len(ranks))(*ranks), byref(some))
     call("Comm_create_group", c_void_p(WORLD), some, c_int(tag), byref(comm))
+    call("Comm_set_errhandler", comm, c_void_p(handle("errors_return")))
     call("Group_free", byref(some))
     call("Group_free", byref(world))
     return comm

@@ -70,11 +70,12 @@ class _Requests:
 
     def __init__(self, requests, seconds):
         self.requests, self.seconds, self.until = requests, seconds, time.monotonic() + seconds
+        self.status = (c_int * 6)()  # MPI_Status of the last one, which begins with the source
 
     def ended(self):
         done = c_int()
         for r in self.requests:
-            native.call("Test", byref(r), byref(done), None)
+            native.call("Test", byref(r), byref(done), self.status)
             if not done.value:
                 if time.monotonic() > self.until:
                     raise native.Error(f"no answer of another rank in {self.seconds:g} s")
@@ -87,7 +88,10 @@ class _Work(dist._Work):
 
     def __init__(self, future):
         super().__init__()
-        self.future = future
+        self.future, self.requests = future, None
+
+    def _source_rank(self):
+        return self.requests.status[0]
 
     def wait(self, timeout=None):
         self.future.wait()
@@ -103,11 +107,8 @@ class _Work(dist._Work):
         return self.future.then(lambda f: f.value())  # an error of Python's becomes one of C++
 
 
-class _Run:
-    """A call in flight: `ended` is asked until it is true; keep holds what the call uses."""
-
-    def __init__(self, what, future, result, after, keep):
-        self.what, self.future, self.result, self.after, self.keep = what, future, result, after, keep
+# A call in flight: `ended` of what is asked until it is true; keep holds what the call uses.
+_Run = collections.namedtuple("_Run", "what future result after keep")
 
 
 class _Worker(threading.Thread):
@@ -451,14 +452,15 @@ class ProcessGroup(dist.ProcessGroup):
 
     def _requests(self, calls, keep, result):
         """calls: (name, arguments before the communicator) of nonblocking calls, sent as bytes."""
+        made = _Requests([c_void_p() for _ in calls], self.seconds)
+
         def start(worker):
-            requests = []
-            for name, args in calls:
-                r = c_void_p()
+            for (name, args), r in zip(calls, made.requests):
                 native.call(name, *args, self.comm, byref(r))
-                requests.append(r)
-            return _Requests(requests, self.seconds), None, keep
-        return self._put(start, result)
+            return made, None, keep
+        work = self._put(start, result)
+        work.requests = made
+        return work
 
     @staticmethod
     def _message(t, peer, tag):
@@ -474,7 +476,7 @@ class ProcessGroup(dist.ProcessGroup):
         return self._requests([("Irecv", self._message(tensors[0], peer, tag))], tensors, tensors)
 
     def recv_anysource(self, tensors, tag):
-        raise ValueError("a receive without a source, expected the rank that sends")
+        return self.recv(tensors, native.ANY_SOURCE, tag)
 
     def _pairs(self, gives, takes, result):
         """gives, takes: a tensor for each rank, or None."""
