@@ -41,15 +41,17 @@ int paro_meter_join(struct paro_comm *c, const char *dir, const struct paro_comm
 {
     struct world *w = c->world;
     struct paro_meter *m = of ? of->meter : NULL;
-    int mine, *rank = mem_new((size_t)w->ranks, sizeof *rank);
     uint64_t run = w->rank > 0 ? 0 : m ? m->run : dir && !of ? meter_new_run() : 0;
-
-    MPI_Comm_rank(MPI_COMM_WORLD, &mine);
     int rc = world_bcast(w, &run, sizeof run, 0, err);
-    rc = rc ? rc : world_allgather(w, &mine, sizeof mine, rank, err);
-    if (rc == 0 && run)
+
+    if (rc || run == 0)
+        return rc;
+    int mine, *rank = mem_new((size_t)w->ranks, sizeof *rank);
+    MPI_Comm_rank(MPI_COMM_WORLD, &mine);
+    rc = world_allgather(w, &mine, sizeof mine, rank, err);
+    if (rc == 0)
         rc = world_agree(w, dir && !of ? paro_meter_open(&m, dir, run, err) : 0, err);
-    if (m && run && (rc == 0 || !of)) {
+    if (m) { /* after an error, too: closing c leaves it */
         pthread_mutex_lock(&m->lock);
         m->users++;
         c->metered =

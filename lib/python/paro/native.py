@@ -70,7 +70,6 @@ lib.paro_wait_any.restype = None
 lib.paro_wait_any.argtypes = [POINTER(c_void_p), c_int, c_double, POINTER(c_int)]
 
 WORLD = ctypes.addressof(c_char.in_dll(mpi, "ompi_mpi_comm_world"))
-NULL_REQUEST = ctypes.addressof(c_char.in_dll(mpi, "ompi_request_null"))
 
 
 def handle(name):
