@@ -171,7 +171,7 @@ END
     alone sh node.sh
     run ! alone sh -c 'paro-launch -n 2 --wait=1 true > late 2>&1'
     tail -n 1 late | grep -qx 'paro-launch: no mpirun reached node 1 within 1 s, expected node 0 to start it' late
-    LOCAL_RANK=1 GROUP_RANK=0 timeout 30 paro-launch false
+    LOCAL_RANK=1 GROUP_RANK=0 timeout 5 paro-launch false
 }
 
 # bats test_tags=full

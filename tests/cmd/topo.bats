@@ -104,10 +104,10 @@ EOF
     refuses 2 "bad.yaml:15: 'flops_bf16'" paro-topo -i bad.yaml
 }
 
-@test "a fabric of 16384 ranks within seconds" {
+@test "a fabric of 16384 ranks within a second of the processor" {
     for spec in 2048x8 16x1024 1x16384; do
         paro-topo -i synth:$spec > a.yaml
-        timeout 20 paro-topo -i a.yaml --format table > out
+        (ulimit -t 1 && paro-topo -i a.yaml --format table) > out
         [[ $(head -n 1 out) == "16384 ranks in "* ]]
     done
 }

@@ -33,7 +33,7 @@ cut_port() {
     cat said
     [ $rc = 2 ] || return 1
     [ "$(grep -c '^paro' said)" = 1 ] || return 1 # one line of one rank
-    grep -qE '^paro-train: rank 0 \(node0\): no (data|answer) from (other ranks|rank [0-9]+) .*for 5 s' said || return 1
+    grep -qE '^paro-train: rank 0 \(node0\): no (data|answer) from (other ranks|rank [1-3] \(node[01]\)) .*for 5 s' said || return 1
     [ -s "$run/log.jsonl" ] || return 1
     [ $((end - $(stat -c %Y "$run/log.jsonl"))) -le $((DEADLINE + 10)) ] || return 1
     ! pgrep -f "$run" || return 1

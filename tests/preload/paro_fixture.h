@@ -3,8 +3,7 @@
 #define PARO_FIXTURE_H
 
 /* What the programs have in common that know libparo by its installed header alone.  Their
- * first arguments are options: groups=2x2 topology=FILE tuning=FILE
- * meter=DIR. */
+ * first arguments are options: groups=2x2 topology=FILE tuning=FILE meter=DIR. */
 #include <mpi.h>
 #include <paro.h>
 #include <stdarg.h>

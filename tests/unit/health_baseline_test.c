@@ -219,7 +219,7 @@ static double parse_s(int hosts)
 TEST(hosts_stand_once)
 {
     /* Sorting 20 times as many takes 20 to 25 times as long; each with each, which were most of
-       it at this size, some 200 times.  The limit leaves a factor of 3 for a busy machine. */
+       it at this size, 240 times.  The limit leaves a factor of 3 on both sides. */
     double once_s = parse_s(3000);
     assert_true(parse_s(60000) < 70 * once_s);
 }
