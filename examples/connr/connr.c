@@ -6,6 +6,7 @@
  */
 #include <argp.h>
 #include <math.h>
+#include <omp.h>
 #include <paro.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,6 +239,7 @@ int main(int argc, char **argv)
 
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &r);
+    omp_set_num_threads(1); /* a rank is a thread */
     MPI_Init(NULL, NULL);
     MPI_Comm_rank(MPI_COMM_WORLD, &r.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &r.ranks);

@@ -8,6 +8,7 @@
  * direction, and k-means sees little of the rest.  So the gradient, too, loses its mean.
  */
 #include <math.h>
+#include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
 #include "connr.h"
@@ -15,17 +16,7 @@
 void add_product(char ta, char tb, int m, int n, int k, const float *a, const float *b,
                  float *c)
 {
-    SCOPED float *turned = tb == 'T' ? zeros((int64_t)k * n, sizeof *turned) : NULL;
-
-    for (int64_t i = 0; turned && i < (int64_t)n * k; i++)
-        turned[i % k * n + i / k] = b[i];
-    b = turned ? turned : b; /* the inner loop runs along rows */
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t p = 0; p < k; p++) {
-            float w = ta == 'N' ? a[i * k + p] : a[p * m + i];
-            for (int64_t j = 0; w != 0 && j < n; j++)
-                c[i * n + j] += w * b[p * n + j];
-        }
+    dnnl_sgemm(ta, tb, m, n, k, 1, a, ta == 'N' ? k : m, b, tb == 'N' ? n : k, 1, c, n);
 }
 
 double normalise(float *x, int rows, int d)
