@@ -92,6 +92,13 @@ int plan_keep_parse(const char *text, int *out, struct err *err)
     return 0;
 }
 
+int plan_outer_parse(const char *text, enum letter *out, struct err *err)
+{
+    if (strlen(text) != 1 || letter_parse(text[0], out) || *out == LETTER_N)
+        return err_set(err, ERR_INPUT, "'%s', expected I or G", text);
+    return 0;
+}
+
 int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err)
 {
     struct plan_strategy s;
@@ -128,6 +135,9 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
     };
     p->global_batch = plan_sequences(&c->settings, c->topo->groups.ranks);
     p->price.dominated_by = -1;
+    if (!plan_apart(&p->settings, &c->topo->groups)) /* one group has none to meet */
+        p->sync_every = 0;
+    p->outer = !p->sync_every ? LETTER_N : c->outer == LETTER_I ? LETTER_I : LETTER_G;
     memcpy(p->doubt, c->topo->doubt, sizeof p->doubt);
     *model = (struct model){0};
     groups_copy(&p->groups, &c->topo->groups);

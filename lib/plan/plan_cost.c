@@ -212,6 +212,10 @@ static void set_elem_bytes(struct plan_cost *b, enum step_lane kind)
     int params = kind == STEP_GATHER || kind == STEP_SYNC;
     enum plan_slow slow = params ? b->at->slow_params : b->at->slow_grads;
 
+    if (kind >= STEP_OUTER_REDUCE) {
+        b->elem_bytes[PLAN_FAST] = b->elem_bytes[PLAN_SLOW] = F32_BYTES;
+        return;
+    }
     b->elem_bytes[PLAN_FAST] = b->elem_bytes[PLAN_SLOW] =
         dtype_bytes(params ? plan_params_wire(&b->at->settings) : b->at->wire_type);
     if (slow == PLAN_SLOW_INT8)
@@ -245,6 +249,12 @@ static double local_bytes(const struct plan_cost *b, enum step_lane kind, double
         return grads * (w + 2 * g);
     case STEP_CONVERT:
         return grads * (g + w) + optim * (w + g);
+    case STEP_OUTER_REDUCE: /* packed; the sum, anchor and momentum read, two written */
+        return F32_BYTES * (2 * plan_shard_of(b->traffic, LETTER_I, elems) +
+                            5 * plan_shard_of(b->traffic, b->step.lane[kind].to, elems));
+    case STEP_OUTER_GATHER:
+        return 2 * F32_BYTES *
+               (plan_shard_of(b->traffic, b->step.lane[kind].from, elems) + optim);
     default:
         return optim * (F32_BYTES + sent) + (convert ? params * (sent + p) : 0);
     }
@@ -306,9 +316,11 @@ void plan_flow_bytes(struct plan_cost *b, double bytes[PLAN_TIERS][PLAN_SETS][PL
 {
     for (int kind = 0; kind < STEP_COMPUTE; kind++) {
         int each = kind == STEP_GATHER || kind == STEP_REDUCE, leg[PLAN_PHASES];
-        int times = each ? plan_micro_steps(&b->at->settings) : 1;
         if (!b->step.shape.has[kind])
             continue;
+        double times = each                        ? plan_micro_steps(&b->at->settings)
+                       : kind >= STEP_OUTER_REDUCE ? 1.0 / b->at->sync_every
+                                                   : 1;
         set_elem_bytes(b, (enum step_lane)kind);
         plan_legs_of(b->algo, b->step.lane[kind].phases, leg);
         for (int i = 0; i < PLAN_TIERS * PLAN_PHASES; i++) {

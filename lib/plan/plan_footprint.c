@@ -20,6 +20,8 @@
 
 enum {
     ADAM_BYTES = 12, /* f32 master and two moments */
+    OUTER_BYTES = 8, /* the outer state: f32 anchor and momentum, which is saved */
+    OWN_BYTES = 8,   /* the moments, which with periods each group has of its own */
     F32_BYTES = 4
 };
 
@@ -82,9 +84,9 @@ static int64_t sums_bytes(const struct plan_cost *b, const struct plan_share *sh
     for (int i = 0; i < b->traffic->spans; i++) {
         int64_t part = (b->traffic->span[i].elems[PLAN_TRAINED] + ranks - 1) / ranks * w;
         int64_t pieces = part > chunk ? (part + chunk - 1) / chunk : 1;
-        for (int k = STEP_REDUCE; k <= STEP_CONVERT; k++) {
+        for (int k = STEP_REDUCE; k <= STEP_OUTER_REDUCE; k++) {
             const struct plan_lane *lane = &b->step.lane[k];
-            int64_t bytes = w * scratch(b, &share[i], lane);
+            int64_t bytes = (k < STEP_SYNC ? w : F32_BYTES) * scratch(b, &share[i], lane);
             int tracks = (lane->trimmed & SCHEDULE_REDUCE_INSIDE) +
                          ((lane->trimmed & SCHEDULE_REDUCE_ACROSS) != 0);
             int64_t turn =
@@ -152,6 +154,8 @@ static struct plan_memory memory_of(const struct plan_cost *b, const struct plan
 {
     const struct plan_case *c = b->at;
     struct plan_strategy letters = b->strategy;
+    enum letter outer = b->step.lane[STEP_OUTER_REDUCE].to;
+    int apart = b->step.space.has[STEP_OUTER_REDUCE];
     int spans = b->traffic->spans;
     const struct plan_share *share = &b->traffic->share[kind * spans];
     struct step_space space = b->step.space;
@@ -167,11 +171,14 @@ static struct plan_memory memory_of(const struct plan_cost *b, const struct plan
                                      .frozen = s->frozen[letters.params],
                                      .grads = s->trained[letters.grads],
                                      .optim = s->trained[letters.optimizer],
+                                     .group = apart ? s->trained[LETTER_I] : 0,
+                                     .outer = apart ? s->trained[outer] : 0,
                                      .count = b->traffic->span[i].count[PLAN_TRAINED]};
         m.params += (double)(unit[i].count * (unit[i].params + unit[i].frozen)) *
                     dtype_bytes(c->param_type);
         m.grads += (double)(unit[i].count * unit[i].grads) * dtype_bytes(c->grad_type);
-        m.optimizer += (double)(unit[i].count * unit[i].optim) * ADAM_BYTES;
+        m.optimizer += (double)unit[i].count *
+                       (double)(unit[i].optim * ADAM_BYTES + unit[i].outer * OUTER_BYTES);
     }
     if (c->model->unit) {
         space.unit = unit;
@@ -301,12 +308,16 @@ static int saved_bytes(const struct plan_case *c)
 struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_traffic *t)
 {
     struct plan_saved most = {0, 0, 0};
-    int w = saved_bytes(c);
+    int w = saved_bytes(c), apart = plan_apart(&c->settings, &t->layout.groups);
 
     for (int r = 0; r < t->kinds; r++) {
         struct plan_saved s = {
             (double)(w * plan_traffic_shard(t, PLAN_ALL, LETTER_G, r)),
-            (double)(ADAM_BYTES * plan_traffic_shard(t, PLAN_TRAINED, LETTER_G, r)),
+            (double)(ADAM_BYTES * plan_traffic_shard(t, PLAN_TRAINED, LETTER_G, r)) +
+                apart * OWN_BYTES *
+                    (double)(plan_traffic_shard(t, PLAN_TRAINED, LETTER_I, r) -
+                             plan_traffic_shard(t, PLAN_TRAINED, LETTER_G, r)) +
+                apart * F32_BYTES * (double)plan_traffic_shard(t, PLAN_TRAINED, LETTER_G, r),
             (double)(4 * plan_traffic_shard(t, PLAN_ALL, LETTER_G, r)) -
                 (double)(4 * plan_traffic_shard(t, PLAN_TRAINED, LETTER_G, r))};
         if (s.params + s.optimizer > most.params + most.optimizer)
@@ -319,9 +330,12 @@ struct plan_checkpoint plan_checkpoint(const struct plan_search *s,
                                        const struct plan_traffic *t)
 {
     struct plan_saved most = plan_saved_of(&s->at, t);
-    struct plan_checkpoint p = {.bytes = saved_bytes(&s->at) * t->elems[PLAN_ALL] +
-                                         ADAM_BYTES * t->elems[PLAN_TRAINED],
-                                .rank_bytes = most.params + most.optimizer};
+    int groups = t->layout.groups.count, apart = plan_apart(&s->at.settings, &t->layout.groups);
+    struct plan_checkpoint p = {
+        .bytes = saved_bytes(&s->at) * t->elems[PLAN_ALL] +
+                 (ADAM_BYTES + apart * (F32_BYTES + OWN_BYTES * (groups - 1))) *
+                     t->elems[PLAN_TRAINED],
+        .rank_bytes = most.params + most.optimizer};
 
     /* Shards differ by a few elements: the ranks with the largest do not write more than
        all. */

@@ -31,7 +31,7 @@ struct plan_cost plan_cost_of(const struct plan_case *c, const struct plan_traff
 {
     struct plan_cost b = {.at = c,
                           .traffic = t,
-                          .strategy = strategy,
+                          .strategy = plan_inner(&c->settings, strategy),
                           .algo = algo,
                           .step = plan_step_of(c->model, &c->settings, strategy, &t->layout)};
 
@@ -44,6 +44,24 @@ enum dtype plan_params_wire(const struct plan_settings *s)
 {
     return dtype_bytes(s->wire_type) < dtype_bytes(s->param_type) ? s->wire_type
                                                                   : s->param_type;
+}
+
+static enum letter price_inner(enum letter letter)
+{
+    return letter == LETTER_G ? LETTER_I : letter;
+}
+
+struct plan_strategy plan_inner(const struct plan_settings *settings, struct plan_strategy s)
+{
+    return settings->sync_every
+               ? (struct plan_strategy){price_inner(s.params), price_inner(s.grads),
+                                        price_inner(s.optimizer)}
+               : s;
+}
+
+int plan_apart(const struct plan_settings *s, const struct groups *groups)
+{
+    return s->sync_every > 0 && groups->count > 1;
 }
 
 int plan_layered(const struct plan_settings *s)
@@ -69,6 +87,10 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
                               struct plan_strategy letters, const struct layout *l)
 {
     const unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS;
+    const enum letter outer = s->outer == LETTER_I ? LETTER_I : LETTER_G;
+    int apart = plan_apart(s, &l->groups);
+
+    letters = plan_inner(s, letters);
     struct plan_step out = {
         .lane = {[STEP_GATHER] = {letters.params, LETTER_N,
                                   layout_phases_copy(letters.params, LETTER_N)},
@@ -76,22 +98,29 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
                  [STEP_CONVERT] = {letters.grads, letters.optimizer,
                                    layout_phases_sum(letters.grads, letters.optimizer)},
                  [STEP_SYNC] = {letters.optimizer, letters.params,
-                                layout_phases_copy(letters.optimizer, letters.params)}},
+                                layout_phases_copy(letters.optimizer, letters.params)},
+                 [STEP_OUTER_REDUCE] = {LETTER_I, outer, layout_phases_sum(LETTER_I, outer)},
+                 [STEP_OUTER_GATHER] = {outer, letters.optimizer,
+                                        layout_phases_copy(outer, letters.optimizer)}},
         .shape = {.units = m->unit ? m->units : 1,
                   .visits = m->unit ? m->visits : 1,
                   .first_trained = m->first_trained,
                   .micros = plan_micro_steps(s),
                   .prefetch = s->prefetch,
                   .keep = s->keep,
-                  .buckets = s->buckets},
+                  .buckets = s->buckets,
+                  .outer = apart},
         .space = {.param = s->param_type,
                   .wire = plan_params_wire(s),
                   .grad = s->grad_type,
                   .reduce = s->wire_type,
+                  .outer = DTYPE_F32,
                   .buckets = s->buckets}};
 
     for (int k = 0; k < STEP_COMPUTE; k++) {
         struct plan_lane *lane = &out.lane[k];
+        if (k >= STEP_OUTER_REDUCE ? !apart : apart) /* groups meet in the outer step alone */
+            lane->phases &= k >= STEP_OUTER_REDUCE ? 0 : ~across;
         lane->trimmed = layout_phases_trim(l, lane->phases);
         lane->coded =
             (k == STEP_REDUCE || k == STEP_CONVERT ? s->slow_grads : s->slow_params) &&
@@ -107,20 +136,34 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
     return out;
 }
 
-/* Sets the times: by a walk, or, with walk = 0, a lower bound of the step. */
-static void price_step(struct plan_cost *b, int walk, struct plan_price *p)
+/* Adds `share` of the times of a step that ends a period (outer) or lies inside one. */
+static void price_part(struct plan_cost *b, int walk, int outer, double share,
+                       struct plan_price *p)
 {
     struct plan_timeline line;
 
-    b->algo = p->algo;
+    b->step.shape.outer = outer;
     if (walk)
         plan_timeline_walk(b, 0, NULL, &line);
     else
         plan_timeline_least(b, &line);
-    p->compute_s = line.compute_s;
-    p->comm_s = line.comm_s;
-    p->slow_s = line.slow_s;
-    p->step_s = line.step_s;
+    p->compute_s += share * line.compute_s;
+    p->comm_s += share * line.comm_s;
+    p->slow_s += share * line.slow_s;
+    p->step_s += share * line.step_s;
+}
+
+/* Sets the times, of a period's mean step: by a walk, or, with walk = 0, a lower bound. */
+static void price_step(struct plan_cost *b, int walk, struct plan_price *p)
+{
+    int apart = b->step.shape.outer;
+    double ends = apart ? 1.0 / b->at->sync_every : 0;
+
+    b->algo = p->algo;
+    p->compute_s = p->comm_s = p->slow_s = p->step_s = 0;
+    price_part(b, walk, 0, 1 - ends, p);
+    if (apart)
+        price_part(b, walk, 1, ends, p);
 }
 
 /* Prices with the fastest of the algorithms left open; the first of equal ones. */
@@ -233,6 +276,7 @@ void plan_price_with(const struct plan_case *c, const struct plan_traffic *t,
         struct plan_timeline line;
         plan_works_of(&b, work);
         b.work = work;
+        b.step.shape.outer = 0; /* the paper has no periods */
         plan_timeline_least(&b, &line);
         out[i].guideline_s = fmax(line.link_s, line.pass_s);
         plan_price_bytes(c, t, &out[i]);

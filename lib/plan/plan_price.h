@@ -31,6 +31,8 @@ struct plan_strategy plan_strategy_at(int index);       /* number 0 .. 26 in the
 /* 1: one of the 14 strategies that the paper keeps, whose optimizer letter is at least as fine
    as the other two. */
 int plan_strategy_kept(struct plan_strategy s);
+/* Parses the outer state's letter, I or G. */
+int plan_outer_parse(const char *text, enum letter *out, struct err *err);
 /* Parses a number of visits (keep in PLAN_SETTINGS), or "all": PLAN_KEEP_ALL. */
 int plan_keep_parse(const char *text, int *out, struct err *err);
 /* Parses "same" or "int8". */
@@ -49,7 +51,7 @@ int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
  *
  * States at rest, each under its own letter of the strategy: params in param_type, gradient
  * accumulators in grad_type, and optimizer, 12 bytes for each trainable element (f32 master
- * copy and two Adam moments).
+ * copy and two Adam moments); with periods 8 more for each one of the outer state.
  *
  * buffers: gathered units (prefetch + 1, and those kept), gradients in flight (buckets),
  * partial sums, parameters and f32 gradient of the unit being computed, and
@@ -97,6 +99,7 @@ enum {
     PLAN_CHUNK_MAX = 1 << 30,
     PLAN_PREFETCH_MAX = 1024,
     PLAN_BUCKETS_MAX = 1024,
+    PLAN_SYNC_EVERY_MAX = 1 << 20,
     PLAN_KEEP_ALL = 1 << 20 /* above the visits of any model */
 };
 
@@ -138,12 +141,17 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
  * keep          last visits of the forward whose gathered units stay for the backward; or
  *               PLAN_KEEP_ALL
  * recompute     1: layers keep only their inputs; the backward computes the rest again
+ * sync_every    H: the groups train apart for H steps, a period; then an outer step with the
+ *               mean of their parameters follows, which all adopt.  0: every step is of all
+ *               ranks, as it is with one group
+ * outer         layout of the outer state (the anchor, and its momentum), I or G; N: as G
  * chunk_bytes   maximal size of a sub-chunk on the network
  */
 #define PLAN_SETTINGS                                                                          \
     int64_t trainable, global_batch, chunk_bytes;                                              \
     int micro_batch, accum, layered, seq;                                                      \
-    int prefetch, buckets, keep, recompute;                                                    \
+    int prefetch, buckets, keep, recompute, sync_every;                                        \
+    enum letter outer;                                                                         \
     enum dtype param_type, wire_type, grad_type, compute_type;                                 \
     enum plan_slow slow_params, slow_grads;                                                    \
     enum device_kind device;                                                                   \
@@ -153,6 +161,10 @@ struct plan_settings {
     PLAN_SETTINGS
 };
 
+/* Returns the letters inside a period, in which G means I; without periods, `s` itself. */
+struct plan_strategy plan_inner(const struct plan_settings *settings, struct plan_strategy s);
+/* Whether the groups train apart. */
+int plan_apart(const struct plan_settings *s, const struct groups *groups);
 /* Returns the type of parameters on the network; every strategy rounds them to it. */
 enum dtype plan_params_wire(const struct plan_settings *s);
 /* Return the micro-batches of a micro-step, 1 or more, and the micro-steps of a step, the last

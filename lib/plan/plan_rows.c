@@ -75,12 +75,12 @@ static void rows_print_text(const struct plan_search *s, const struct step *step
     fprintf(out, "%s: %d rows, %d slots for gathered units, %d gradient buckets\n",
             plan_strategy_name(s->list[s->best].strategy), step->rows, step->slots,
             step->buckets);
-    fprintf(out, "%6s %-8s %-10s %6s %6s  %-13s %5s  %s\n", "row", "lane", "kind", "micro",
+    fprintf(out, "%6s %-12s %-12s %6s %6s  %-13s %5s  %s\n", "row", "lane", "kind", "micro",
             "buffer", "after", "visit", "unit");
     for (int i = 0; i < step->rows; i++) {
         const struct step_row *r = &step->row[i];
         const char *unit = rows_unit_name(s, r->unit);
-        fprintf(out, "%6d %-8s %-10s", i, step_lane_name((enum step_lane)r->lane),
+        fprintf(out, "%6d %-12s %-12s", i, step_lane_name((enum step_lane)r->lane),
                 step_kind_name(r));
         rows_put_number(r->micro, out);
         rows_put_number(r->buffer, out);

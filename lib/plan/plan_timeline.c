@@ -210,7 +210,8 @@ static double needs(double left, double speed)
 static enum plan_part timeline_part_of(const struct walk *w)
 {
     static const enum plan_part of[STEP_COMPUTE] = {PLAN_PART_GATHER, PLAN_PART_GRADS,
-                                                    PLAN_PART_GRADS, PLAN_PART_SYNC};
+                                                    PLAN_PART_GRADS,  PLAN_PART_SYNC,
+                                                    PLAN_PART_SYNC,   PLAN_PART_SYNC};
     const struct lane *l = &w->lane[STEP_COMPUTE];
     const struct step_row *r = l->done < l->rows ? at_hand(w, STEP_COMPUTE) : NULL;
 
@@ -249,15 +250,16 @@ static int advance(struct walk *w)
     return 1;
 }
 
-/* Exchange of the norm: one number from each rank to all, in log2 rounds. */
+/* Exchange of the norm: one number from each rank to all, in log2 rounds; inside a period among
+   the ranks of a group. */
 static double agree_s(const struct plan_cost *b)
 {
     const struct groups *g = &b->traffic->layout.groups;
-    int rounds = 0;
+    int rounds = 0, inside = plan_apart(&b->at->settings, g) && !b->step.shape.outer;
 
-    while (1 << rounds < g->ranks)
+    while (1 << rounds < (inside ? b->traffic->largest_group : g->ranks))
         rounds++;
-    return rounds * plan_message_s(b, g->count > 1);
+    return rounds * plan_message_s(b, g->count > 1 && !inside);
 }
 
 /* Returns how often a global step converts units of a span. */
@@ -266,6 +268,8 @@ static int64_t times_of(const struct plan_cost *b, const struct plan_span *span,
     /* 64 bits: times the visits it may exceed an int. */
     int64_t micros = plan_micro_steps(&b->at->settings);
 
+    if (kind >= STEP_OUTER_REDUCE && !b->step.shape.outer)
+        return 0;
     return kind == STEP_GATHER   ? micros * (span->count[PLAN_ALL] + span->count[PLAN_AGAIN])
            : kind == STEP_REDUCE ? micros * span->count[PLAN_TRAINED]
                                  : span->count[PLAN_TRAINED];

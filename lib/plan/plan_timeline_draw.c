@@ -15,6 +15,8 @@ static const struct {
                        [STEP_REDUCE] = {"reduces", "reduce", "reduce"},
                        [STEP_CONVERT] = {"boundaries", "boundary", "conversion"},
                        [STEP_SYNC] = {"syncs", "sync", "param sync"},
+                       [STEP_OUTER_REDUCE] = {"outer_reduces", "outer reduce", "outer reduce"},
+                       [STEP_OUTER_GATHER] = {"outer_gathers", "outer gather", "outer gather"},
                        [STEP_COMPUTE] = {"compute", NULL, "compute"}};
 
 static const char *kind_name(const struct plan_piece *p)

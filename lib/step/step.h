@@ -29,6 +29,9 @@ enum step_lane {
     STEP_REDUCE,  /* reduce a micro-step's gradient to its owners */
     STEP_CONVERT, /* bring the accumulated gradient to the optimizer's layout */
     STEP_SYNC,    /* bring the new parameters from the optimizer's layout to theirs */
+    /* At the end of a period, in which the groups train apart (paro-method(7), PERIODS): */
+    STEP_OUTER_REDUCE, /* sum the groups' parameters, and take the outer step with the mean */
+    STEP_OUTER_GATHER, /* bring its result from the outer state's layout to the optimizer's */
     STEP_COMPUTE,
     STEP_LANES
 };
@@ -42,6 +45,7 @@ enum step_kind {
     STEP_NORM,       /* computes the norm of this rank's part of the gradient */
     STEP_AGREE,      /* exchanges these norms among all ranks */
     STEP_UPDATE,
+    STEP_ADOPT, /* derives the parameters after the outer step, if no sync does */
     STEP_KINDS
 };
 
@@ -75,6 +79,7 @@ struct step_shape {
     int buckets;           /* gradients in flight, 1 or more */
     int evaluate;          /* forward only: first_trained is visits */
     int early_update;      /* update units before the norm, so that no update waits for it */
+    int outer;             /* the step ends a period: an outer step follows the update */
     int has[STEP_COMPUTE]; /* 1: this lane has transfers */
 };
 
@@ -107,8 +112,9 @@ void step_release(struct step *s);
  * - each use finds its unit gathered, after the unit's last update and sync;
  * - no slot or bucket is written while a row may still read it;
  * - in each micro-step each trained unit's gradient is accumulated once and reduced once; it
- *   is converted before the norm, and the unit is updated, before the norm if early_update,
- *   and synced once (reduced, converted, synced: if the lane has transfers);
+ *   is converted before the norm, and the unit is updated, before the norm if early_update;
+ *   its outer reduce, outer gather, adoption and sync follow one another, each once if the step
+ *   has it;
  * - every slot is used; if no unit is kept for the backward, all are in use at once;
  * - after[] names other rows, later ones meaning those of the previous step, and each lane
  *   runs in order: no deadlock is possible.

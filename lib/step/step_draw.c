@@ -13,6 +13,7 @@ enum look {
     REDUCE,
     CONVERT,
     SYNC,
+    OUTER,
     AGREE,
     LOOKS,
     CRITICAL = 2 * LOOKS,
@@ -22,14 +23,13 @@ static const double PALE = 0.28; /* tint of a wait: share of the awaited row's c
 
 static enum look look_of(const struct step_row *r)
 {
-    static const enum look of_lane[STEP_LANES] = {[STEP_GATHER] = GATHER,
-                                                  [STEP_REDUCE] = REDUCE,
-                                                  [STEP_CONVERT] = CONVERT,
-                                                  [STEP_SYNC] = SYNC};
+    static const enum look of_lane[STEP_LANES] = {
+        [STEP_GATHER] = GATHER, [STEP_REDUCE] = REDUCE,      [STEP_CONVERT] = CONVERT,
+        [STEP_SYNC] = SYNC,     [STEP_OUTER_REDUCE] = OUTER, [STEP_OUTER_GATHER] = OUTER};
     static const enum look of_kind[STEP_KINDS] = {
         [STEP_BEGIN] = OTHER,           [STEP_FORWARD] = FORWARD, [STEP_BACKWARD] = BACKWARD,
         [STEP_ACCUMULATE] = ACCUMULATE, [STEP_NORM] = OTHER,      [STEP_AGREE] = AGREE,
-        [STEP_UPDATE] = UPDATE};
+        [STEP_UPDATE] = UPDATE,         [STEP_ADOPT] = UPDATE};
 
     return r->kind == STEP_TRANSFER ? of_lane[r->lane] : of_kind[r->kind];
 }
@@ -64,10 +64,10 @@ int step_draw(struct svg_timeline *t, FILE *out, struct err *err)
 {
     static const struct {
         const char *name;
-        int colour; /* -1, -2: greys */
+        int colour; /* -1, -2, -3: greys */
     } looks[LOOKS] = {{"forward", 0}, {"backward", 1}, {"accumulate", 7}, {"update", 2},
                       {"other", -1},  {"gather", 3},   {"reduce", 5},     {"convert", 6},
-                      {"sync", 4},    {"agree", -2}};
+                      {"sync", 4},    {"outer", -3},   {"agree", -2}};
     struct svg_lane lane[STEP_LANES];
     struct svg_look look[ALL_LOOKS] = {{0}};
 
@@ -78,6 +78,7 @@ int step_draw(struct svg_timeline *t, FILE *out, struct err *err)
         int c = looks[i % LOOKS].colour;
         look[i].fill = svg_tint(c == -1   ? "#777777"
                                 : c == -2 ? "#bbbbbb"
+                                : c == -3 ? "#333333"
                                           : svg_colour(c),
                                 i < LOOKS ? 1 : PALE);
         look[i].kind = i >= LOOKS;
@@ -92,7 +93,9 @@ int step_draw(struct svg_timeline *t, FILE *out, struct err *err)
     if (t->spans)
         look[CRITICAL] = (struct svg_look){.name = "critical path", .outlined = 1};
     t->lane = lane;
-    t->lanes = STEP_LANES;
+    t->lanes = STEP_OUTER_REDUCE + 1; /* those of periods are drawn where they are used */
+    for (int64_t i = 0; i < t->bars; i++)
+        t->lanes = t->bar[i].lane < t->lanes ? t->lanes : STEP_LANES;
     t->look = look;
     t->looks = ALL_LOOKS;
     return svg_timeline_draw(t, out, err);

@@ -27,7 +27,7 @@ struct gen {
     int *first;           /* [units] the first visit, whose backward completes the gradient */
     int *reduced;         /* [units] row that last reduced or converted its gradient, -1: none
                              so far */
-    int *synced;          /* [units] the sync, -1: none so far */
+    int *synced;          /* [units] the last transfer after its update, -1: none so far */
     int *sent;            /* [buckets] the last reduce, -1: none */
     int bucket;           /* the next one to fill */
     int ends[STEP_LANES]; /* last row of each lane, -1: none */
@@ -145,7 +145,14 @@ static void write_use(struct gen *g, int micro)
         write_gradient(g, unit, micro);
 }
 
-/* Adds the updates of trained units, each with its sync. */
+/* Adds a transfer of the whole step after row->after[0], which then names it. */
+static void add_after(struct gen *g, enum step_lane lane, struct step_row *row)
+{
+    if (g->shape->has[lane])
+        row->after[0] = g->synced[row->unit] = gen_add(g, lane, STEP_TRANSFER, *row);
+}
+
+/* Adds the updates of trained units, each with the transfers of its new parameters. */
 static void add_updates(struct gen *g)
 {
     const struct step_shape *p = g->shape;
@@ -158,8 +165,17 @@ static void add_updates(struct gen *g)
             continue;
         row.after[0] = p->early_update ? g->reduced[unit] : -1;
         row.after[0] = gen_add(g, STEP_COMPUTE, STEP_UPDATE, row);
-        if (p->has[STEP_SYNC])
-            g->synced[unit] = gen_add(g, STEP_SYNC, STEP_TRANSFER, row);
+        if (p->outer) {
+            add_after(g, STEP_OUTER_REDUCE, &row);
+            add_after(g, STEP_OUTER_GATHER, &row);
+        }
+        add_after(g, STEP_SYNC, &row);
+    }
+    for (int unit = 0; unit < p->units && p->outer && !p->has[STEP_SYNC]; unit++) {
+        struct step_row row = gen_whole(unit);
+        row.after[0] = g->synced[unit];
+        if (p->trains[unit])
+            gen_add(g, STEP_COMPUTE, STEP_ADOPT, row);
     }
 }
 
@@ -196,10 +212,10 @@ void step_gen(struct step *s, const struct step_shape *p)
 
     *s = (struct step){
         .slots = step_slots(p), .buckets = p->has[STEP_REDUCE] ? p->buckets : 0, .norm = -1};
-    /* Per use a row and a gather; per gradient an accumulate and a reduce; per unit three
+    /* Per use a row and a gather; per gradient an accumulate and a reduce; per unit five
        more. */
     s->row = mem_new((size_t)p->micros * (2 * (size_t)g.uses + 2 * (size_t)p->units + 1) +
-                         3 * (size_t)p->units + 2,
+                         5 * (size_t)p->units + 2,
                      sizeof *s->row);
     g.held = mem_new((size_t)slots + 1, sizeof *g.held);
     g.first = mem_new((size_t)p->units, sizeof *g.first);
@@ -259,16 +275,16 @@ void step_release(struct step *s)
 
 const char *step_lane_name(enum step_lane lane)
 {
-    static const char *const names[STEP_LANES] = {"gather", "reduce", "convert", "sync",
-                                                  "compute"};
+    static const char *const names[STEP_LANES] = {
+        "gather", "reduce", "convert", "sync", "outer-reduce", "outer-gather", "compute"};
 
     return names[lane];
 }
 
 const char *step_kind_name(const struct step_row *row)
 {
-    static const char *const names[STEP_KINDS] = {NULL,         "begin", "forward", "backward",
-                                                  "accumulate", "norm",  "agree",   "update"};
+    static const char *const names[STEP_KINDS] = {
+        NULL, "begin", "forward", "backward", "accumulate", "norm", "agree", "update", "adopt"};
 
     if (row->lane < 0 || row->lane >= STEP_LANES || row->kind < 0 || row->kind >= STEP_KINDS)
         return "?";

@@ -50,11 +50,11 @@ static const struct step_row *path_row_of(const struct walk *w, int node)
 /* Extends the path back to `to_s` by a node, or by a gap (node -1). */
 static void part(struct walk *w, int node, double to_s)
 {
-    static const enum step_path_sum of[STEP_LANES] = {[STEP_GATHER] = STEP_PATH_GATHER,
-                                                      [STEP_REDUCE] = STEP_PATH_REDUCE,
-                                                      [STEP_CONVERT] = STEP_PATH_REDUCE,
-                                                      [STEP_SYNC] = STEP_PATH_SYNC,
-                                                      [STEP_COMPUTE] = STEP_PATH_COMPUTE};
+    static const enum step_path_sum of[STEP_LANES] = {
+        [STEP_GATHER] = STEP_PATH_GATHER,     [STEP_REDUCE] = STEP_PATH_REDUCE,
+        [STEP_CONVERT] = STEP_PATH_REDUCE,    [STEP_SYNC] = STEP_PATH_SYNC,
+        [STEP_OUTER_REDUCE] = STEP_PATH_SYNC, [STEP_OUTER_GATHER] = STEP_PATH_SYNC,
+        [STEP_COMPUTE] = STEP_PATH_COMPUTE};
     struct step_path *p = w->path;
     const struct step_row *r = node < 0 ? NULL : path_row_of(w, node);
     enum step_path_sum sum = !r                      ? STEP_PATH_GAP

@@ -28,7 +28,7 @@ enum step_path_sum {
     STEP_PATH_COMPUTE,
     STEP_PATH_GATHER,
     STEP_PATH_REDUCE, /* reduce and convert */
-    STEP_PATH_SYNC,
+    STEP_PATH_SYNC,   /* and the outer lanes */
     STEP_PATH_AGREE,
     STEP_PATH_GAP,
     STEP_PATH_SUMS

@@ -19,6 +19,8 @@ struct step_unit step_largest(const struct step_space *s)
         l.grads = place_most(l.grads, u->grads);
         l.optim = place_most(l.optim, u->optim);
         l.frozen = place_most(l.frozen, u->frozen);
+        l.group = place_most(l.group, u->group);
+        l.outer = place_most(l.outer, u->outer);
     }
     return l;
 }
@@ -29,8 +31,9 @@ int64_t step_state_bytes(const struct step_space *s)
 
     for (int i = 0; i < s->units; i++) {
         const struct step_unit *u = &s->unit[i];
-        bytes += u->count * ((u->params + u->frozen) * dtype_bytes(s->param) +
-                             u->grads * dtype_bytes(s->grad) + u->optim * 3 * 4);
+        bytes +=
+            u->count * ((u->params + u->frozen) * dtype_bytes(s->param) +
+                        u->grads * dtype_bytes(s->grad) + u->optim * 3 * 4 + u->outer * 2 * 4);
     }
     return bytes;
 }
@@ -61,7 +64,9 @@ void step_place(const struct step_space *s, struct arena *shared, struct arena *
             .grads = arena_take_each(own, place_most(u->grads, u->optim) * g, u->count),
             .master = arena_take_each(own, u->optim * 4, u->count),
             .m = arena_take_each(own, u->optim * 4, u->count),
-            .v = arena_take_each(own, u->optim * 4, u->count)};
+            .v = arena_take_each(own, u->optim * 4, u->count),
+            .anchor = arena_take_each(own, u->outer * 4, u->count),
+            .momentum = arena_take_each(own, u->outer * 4, u->count)};
         if (states)
             states[i] = at;
     }
@@ -86,6 +91,14 @@ void step_place(const struct step_space *s, struct arena *shared, struct arena *
         b.sync_send = arena_take(shared, l.optim * w);
         if (convert)
             b.sync_recv = arena_take(shared, l.params * w);
+    }
+    if (s->has[STEP_OUTER_REDUCE]) {
+        b.outer_send = arena_take(shared, l.group * dtype_bytes(s->outer));
+        b.outer_recv = arena_take(shared, l.outer * dtype_bytes(s->outer));
+    }
+    if (s->has[STEP_OUTER_GATHER]) {
+        b.adopt_send = arena_take(shared, l.outer * 4);
+        b.adopt_recv = arena_take(shared, l.optim * 4);
     }
     if (out)
         *out = b;

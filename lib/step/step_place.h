@@ -19,6 +19,8 @@ struct step_unit {
        under its own letter; frozen part under the parameters' letter. */
     int64_t params, grads, optim, frozen;
     int count; /* identical units */
+    /* With periods: its share under I, and of the outer state; else 0. */
+    int64_t group, outer;
 };
 
 /* The part of strategy and settings that memory depends on. */
@@ -28,6 +30,7 @@ struct step_space {
     int64_t tied;            /* trained elements of the unit visited twice; 0: none is */
     enum dtype param, wire;  /* parameters at rest, and on the network */
     enum dtype grad, reduce; /* accumulated gradients, and gradients on the network */
+    enum dtype outer;        /* parameters that the groups sum */
     enum dtype read;         /* parameters as the model's kernels read them */
     int has[STEP_COMPUTE];   /* 1: this lane has transfers */
     int coded;               /* gathers are coded: they send from a buffer of their own */
@@ -40,6 +43,7 @@ struct step_states { /* states of one unit */
     void *params;    /* type param, shared: the trained shard, then the frozen one */
     void *grads;     /* type grad; the optimizer's layout from the conversion on */
     float *master, *m, *v;
+    float *anchor, *momentum; /* the outer state */
 };
 
 /* Members are NULL where the strategy does not need them.  One of each suffices, because a lane
@@ -52,6 +56,8 @@ struct step_buffers {
                                                         backward */
     void *gather_send, *sync_send, *sync_recv;       /* type wire, shared */
     void *reduce_recv, *convert_send, *convert_recv; /* type reduce, shared */
+    void *outer_send, *outer_recv;                   /* type outer, shared */
+    float *adopt_send, *adopt_recv;                  /* of the outer gather, shared */
 };
 
 /*

@@ -39,10 +39,16 @@ struct proof {
     int *sent;         /* [buckets] place of the last reduce */
     int *filled;       /* [buckets] place of the last accumulate */
     int *backs, *back; /* [units] backward uses per micro-step; those so far */
-    int *sums, *reduces, *converts, *updates, *syncs; /* [units] rows in this step */
-    int *reduced, *converted;                         /* [units] place of the last row */
-    int *updated, *synced; /* [units] place of the last row, in this step or the previous one */
-    int begun, normed;     /* micro-steps begun; 1: own norm known, 2: all ranks' */
+    int *sums, *reduces, *converts; /* [units] rows in this step */
+    int *reduced, *converted;       /* [units] place of the last row */
+    /* The rows of a unit from its update on, in their order. */
+    struct {
+        int lane, kind;
+    } tail[STEP_LANES];
+    int tails;
+    int *stage;     /* [units] those in this step */
+    int *at, *lane; /* [units] place and lane of the last one, in this step or the previous */
+    int begun, normed; /* micro-steps begun; 1: own norm known, 2: all ranks' */
 };
 
 static int verify_fail(const struct proof *v, const char *what)
@@ -98,10 +104,8 @@ static int set_clock(struct proof *v, int second)
 /* A unit's parameters must be updated and synced before they are read or gathered. */
 static int check_fresh(struct proof *v, int second, int unit)
 {
-    if (!verify_ended(v, second, STEP_COMPUTE, v->updated[unit]))
-        return verify_fail(v, "the update of the step before may not have ended");
-    if (!verify_ended(v, second, STEP_SYNC, v->synced[unit]))
-        return verify_fail(v, "the sync of the step before may not have ended");
+    if (!verify_ended(v, second, (enum step_lane)v->lane[unit], v->at[unit]))
+        return verify_fail(v, "the unit's update of the step before may not have ended");
     return 0;
 }
 
@@ -233,7 +237,7 @@ static int check_norm(struct proof *v, int second)
 }
 
 /* An update must come after the norm; an early one after its own gradient. */
-static int check_update(struct proof *v, int second)
+static int check_update(const struct proof *v, int second)
 {
     int unit = v->s->row[v->row].unit;
 
@@ -242,8 +246,44 @@ static int check_update(struct proof *v, int second)
                                  !verify_ended(v, second, STEP_CONVERT, v->converted[unit])
                            : v->normed != 2)
         return verify_fail(v, "the gradient may not be there, or the norm");
-    v->updated[unit] = v->count[STEP_COMPUTE];
-    return ++v->updates[unit] == 1 ? 0 : verify_fail(v, "again");
+    return 0;
+}
+
+/* The update, and what brings its result to the parameters: each after the one before. */
+static int check_tail(struct proof *v, int second)
+{
+    const struct step_row *r = &v->s->row[v->row];
+    int unit = r->unit, stage = v->stage[unit]++;
+
+    if (stage == v->tails || r->lane != v->tail[stage].lane || r->kind != v->tail[stage].kind)
+        return verify_fail(v, "not the next row of the unit from its update on");
+    if (stage == 0 ? check_update(v, second)
+                   : !verify_ended(v, second, (enum step_lane)v->lane[unit], v->at[unit]))
+        return stage ? verify_fail(v, "the unit's row before may not have ended") : -1;
+    v->lane[unit] = r->lane;
+    v->at[unit] = v->count[r->lane];
+    return 0;
+}
+
+static void add_tail(struct proof *v, int lane, int kind)
+{
+    v->tail[v->tails].lane = lane;
+    v->tail[v->tails++].kind = kind;
+}
+
+static void set_tail(struct proof *v)
+{
+    const struct step_shape *p = v->p;
+
+    add_tail(v, STEP_COMPUTE, STEP_UPDATE);
+    if (p->outer && p->has[STEP_OUTER_REDUCE])
+        add_tail(v, STEP_OUTER_REDUCE, STEP_TRANSFER);
+    if (p->outer && p->has[STEP_OUTER_GATHER])
+        add_tail(v, STEP_OUTER_GATHER, STEP_TRANSFER);
+    if (p->has[STEP_SYNC])
+        add_tail(v, STEP_SYNC, STEP_TRANSFER);
+    else if (p->outer)
+        add_tail(v, STEP_COMPUTE, STEP_ADOPT);
 }
 
 static int step_verify_check_row(struct proof *v, int second)
@@ -287,12 +327,7 @@ static int step_verify_check_row(struct proof *v, int second)
         return check_reduce(v, second);
     if (lane == STEP_CONVERT)
         return check_convert(v, second);
-    if (r->kind == STEP_UPDATE)
-        return check_update(v, second);
-    if (!v->updates[unit] || !verify_ended(v, second, STEP_COMPUTE, v->updated[unit]))
-        return verify_fail(v, "the update may not have ended");
-    v->synced[unit] = v->count[STEP_SYNC];
-    return ++v->syncs[unit] == 1 ? 0 : verify_fail(v, "again");
+    return check_tail(v, second);
 }
 
 static int verify_walk(struct proof *v, int second)
@@ -304,8 +339,7 @@ static int verify_walk(struct proof *v, int second)
     memset(v->sums, 0, units);
     memset(v->reduces, 0, units);
     memset(v->converts, 0, units);
-    memset(v->updates, 0, units);
-    memset(v->syncs, 0, units);
+    memset(v->stage, 0, units);
     for (v->row = 0; v->row < v->s->rows; v->row++)
         if (set_clock(v, second) || step_verify_check_row(v, second))
             return -1;
@@ -315,8 +349,7 @@ static int verify_walk(struct proof *v, int second)
     if (v->begun != v->p->micros || v->use)
         return verify_fail(v, "the last one, but one more micro-step has begun");
     for (int u = 0; u < v->p->units; u++) {
-        int trains = v->p->trains[u] && !v->p->evaluate;
-        if (v->updates[u] != trains || v->syncs[u] != (trains && v->p->has[STEP_SYNC]))
+        if (v->stage[u] != (v->p->trains[u] && !v->p->evaluate ? v->tails : 0))
             return verify_fail(v, "the last one, but a unit is not updated, or not synced");
     }
     for (int i = 0; i < v->s->slots; i++)
@@ -347,16 +380,16 @@ static int check_peak(struct proof *v)
 
 int step_verify(const struct step *s, const struct step_shape *p, struct err *err)
 {
-    enum { ARRAYS = 11 };
+    enum { ARRAYS = 10 };
     size_t units = (size_t)p->units, rows = 2 * (size_t)s->rows;
     int *of_unit = mem_new(ARRAYS * units, sizeof *of_unit), *next = of_unit;
     struct proof v = {.s = s, .p = p, .err = err};
-    int **arrays[ARRAYS] = {&v.backs,     &v.back,    &v.sums,  &v.reduces,
-                            &v.converts,  &v.updates, &v.syncs, &v.reduced,
-                            &v.converted, &v.updated, &v.synced};
+    int **arrays[ARRAYS] = {&v.backs,   &v.back,      &v.sums,  &v.reduces, &v.converts,
+                            &v.reduced, &v.converted, &v.stage, &v.at,      &v.lane};
 
     for (int i = 0; i < ARRAYS; i++, next += units)
         *arrays[i] = next;
+    set_tail(&v);
     v.uses = 2 * p->visits - p->first_trained;
     for (int visit = p->first_trained; visit < p->visits; visit++)
         v.backs[step_unit_of(p, visit)]++;

@@ -23,6 +23,7 @@ static void shape_of(struct bed *b, int tied, int first_trained, unsigned has)
                                        .micros = 2, .prefetch = 1, .buckets = 2);
     for (int l = 0; l < STEP_COMPUTE; l++)
         b->shape.has[l] = has >> l & 1;
+    b->shape.outer = has >> STEP_OUTER_REDUCE & 3;
 }
 
 static void prove(const struct step_shape *p)
@@ -230,12 +231,14 @@ static void takes(const struct step_space *s)
     int64_t shared = (53 + 2 + 2 * (59 + 3)) * p, own = (47 + 2 * 41) * dtype_bytes(s->grad);
     struct arena a = {0}, b = {0};
 
-    own += (43 + 2 * 37) * 3 * 4;
+    own += (43 + 2 * 37) * 3 * 4 + (29 + 2 * 19) * 2 * 4;
     shared += gathers * E * w * s->slots;
     shared += gathers && (other || s->coded) ? P * w : 0;
     shared += s->has[STEP_REDUCE] * (T * s->buckets + G) * r;
     shared += s->has[STEP_CONVERT] * (G + O) * r;
     shared += s->has[STEP_SYNC] * (O + other * P) * w;
+    shared += s->has[STEP_OUTER_REDUCE] * (31 + 29) * dtype_bytes(s->outer);
+    shared += s->has[STEP_OUTER_GATHER] * (29 + O) * 4;
     own += (gathers ? s->wire : s->param) != s->read ? E * dtype_bytes(s->read) : 0;
     own += s->apart * (T + (s->tied ? TIED : 0)) * 4;
     step_place(s, &a, &b, NULL, NULL);
@@ -247,17 +250,19 @@ TEST(memory_is_the_sum_of_what_the_lanes_use)
 {
     static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16};
     static const struct step_unit unit[] = {
-        {64 * 101, 64 * 97, 64 * 53, 64 * 47, 64 * 43, 64 * 2, 1},
-        {64 * 89, 64 * 83, 64 * 59, 64 * 41, 64 * 37, 64 * 3, 2}};
+        {64 * 101, 64 * 97, 64 * 53, 64 * 47, 64 * 43, 64 * 2, 1, 64 * 31, 64 * 29},
+        {64 * 89, 64 * 83, 64 * 59, 64 * 41, 64 * 37, 64 * 3, 2, 64 * 23, 64 * 19}};
 
-    for (int i = 0; i < 1 << 12; i++) {
+    for (int i = 0; i < 1 << 15; i++) {
         const struct step_space s =
             LIST(.unit = unit, .units = 2, .tied = i & 1 ? 64 * 7 : 0,
                  .param = types[i >> 1 & 1], .wire = types[i >> 2 & 1],
                  .grad = types[i >> 3 & 1], .reduce = types[i >> 4 & 1],
                  .read = types[i >> 5 & 1],
-                 .has = {i >> 6 & 1, i >> 7 & 1, i >> 8 & 1, i >> 9 & 1}, .coded = i >> 10 & 1,
-                 .slots = 2, .buckets = 3, .apart = i >> 11 & 1 ? 2 : 0);
+                 .has = {i >> 6 & 1, i >> 7 & 1, i >> 8 & 1, i >> 9 & 1, i >> 12 & 1,
+                         i >> 13 & 1},
+                 .coded = i >> 10 & 1, .slots = 2, .buckets = 3,
+                 .outer = i >> 14 & 1 ? DTYPE_F64 : DTYPE_F32, .apart = i >> 11 & 1 ? 2 : 0);
         takes(&s);
     }
 }
