@@ -34,6 +34,7 @@ CLI_PARSER(plan_request_trainable)
 CLI_PARSER(plan_request_storage)
 CLI_PARSER(plan_request_keep)
 CLI_PARSER(plan_strategy_parse)
+CLI_PARSER(plan_outer_parse)
 CLI_PARSER(plan_algo_parse)
 CLI_PARSER(dtype_parse_compute)
 CLI_PARSER(plan_scale_parse)
@@ -163,6 +164,16 @@ static const struct cli_option options[] = {
      "Keep only the input of each layer and recompute the rest in the backward pass, to save"
      " memory; WHEN is yes, no or auto (default: no)",
      CLI_CHOICE_FROM(request.recompute, PLAN_REQUEST_AUTO, "auto|no|yes"), .absent = "yes"},
+    {"sync-every", 0, "H", 0,
+     "Train the groups apart for H steps, then let them meet in an outer step, for 1/H of the"
+     " traffic between groups; it is another optimizer; auto: H so large that outer steps take"
+     " a tenth of the time (default: every step is of all ranks)",
+     CLI_INT(request.sync_every, 1, PLAN_SYNC_EVERY_MAX), .word = "auto",
+     .word_value = PLAN_REQUEST_AUTO},
+    {"outer", 0, "LETTER", 0,
+     "Divide the outer state among all ranks (G), or among those of each group (I) (default:"
+     " G)",
+     CLI_PARSED(plan_outer_parse, request.outer), .needs = "sync-every"},
     {.text = "Types of numbers:"},
     {"param-type", 0, "TYPE", 0,
      "Store parameters as TYPE, bf16 or f32 (default: bf16, "

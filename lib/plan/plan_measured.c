@@ -28,18 +28,20 @@ static const struct {
 /* Bytes at rest on rank 0, which wrote the log; with ragged groups others may have more. */
 static double state_bytes(const struct plan *p)
 {
+    struct plan_strategy s = plan_inner(&p->settings, p->strategy);
     struct layout l;
     double bytes = 0;
 
     layout_init(&l, &p->groups);
     for (int u = 0; u < p->model.units; u++) {
         int64_t elems = p->model.unit[u].trained, frozen = p->model.unit[u].elems - elems;
-        bytes +=
-            (double)(layout_elems(&l, p->strategy.params, 0, elems) +
-                     layout_elems(&l, p->strategy.params, 0, frozen)) *
-                dtype_bytes(p->param_type) +
-            (double)layout_elems(&l, p->strategy.grads, 0, elems) * dtype_bytes(p->grad_type) +
-            (double)layout_elems(&l, p->strategy.optimizer, 0, elems) * 12;
+        bytes += (double)(layout_elems(&l, s.params, 0, elems) +
+                          layout_elems(&l, s.params, 0, frozen)) *
+                     dtype_bytes(p->param_type) +
+                 (double)layout_elems(&l, s.grads, 0, elems) * dtype_bytes(p->grad_type) +
+                 (double)layout_elems(&l, s.optimizer, 0, elems) * 12;
+        if (p->sync_every)
+            bytes += 8 * (double)layout_elems(&l, p->outer, 0, elems);
     }
     layout_release(&l);
     return bytes;
@@ -69,7 +71,7 @@ static void compare_parts(struct plan_check *c, const struct plan *p)
     struct topo fabric;
     struct err ignored;
 
-    if (isnan(c->measured[PLAN_UPDATE_S]) || p->device != DEVICE_CPU ||
+    if (isnan(c->measured[PLAN_UPDATE_S]) || p->device != DEVICE_CPU || p->sync_every ||
         !(p->price.compute_s > 0) || plan_fabric(p, &fabric, &ignored))
         return;
     plan_timeline_of_plan(p, &fabric, &line);
@@ -89,6 +91,33 @@ static void compare_parts(struct plan_check *c, const struct plan *p)
     topo_release(&fabric);
 }
 
+/* The median of a measure over the compared steps, or over those that end a period (ends 1) or
+   lie inside one (0); NAN: there are none. */
+static double median_of(const struct plan_log *l, int i, int every, int ends, double *space)
+{
+    int n = 0;
+
+    for (int s = 0; s < l->steps; s++) {
+        int is_end = every > 0 && (int64_t)l->v[PLAN_STEP][s] % every == 0;
+        if (is_compared(l, s) && (ends < 0 || is_end == ends) &&
+            !(i == PLAN_SAVE_S && isnan(l->v[i][s])))
+            space[n++] = l->v[i][s];
+    }
+    return n ? stats_median(space, n) : NAN;
+}
+
+/* With periods: of a period's mean step. */
+static double measured_of(const struct plan_log *l, int i, const struct plan *p, double *space)
+{
+    double inside = median_of(l, i, p->sync_every, 0, space),
+           end = median_of(l, i, p->sync_every, 1, space), part = 1.0 / p->sync_every;
+
+    if (p->sync_every < 1 || i == PLAN_SAVE_S || isnan(inside) || isnan(end))
+        return median_of(l, i, 0, -1, space);
+    return i == PLAN_TOKENS_PER_S ? 1 / ((1 - part) / inside + part / end)
+                                  : (1 - part) * inside + part * end;
+}
+
 static void compare(struct plan_check *c, const struct plan_log *l, const struct plan *p)
 {
     const struct plan_price *price = &p->price;
@@ -103,15 +132,12 @@ static void compare(struct plan_check *c, const struct plan_log *l, const struct
     memcpy(c->rates_of, p->rates_of, sizeof c->rates_of);
     memcpy(c->doubt, p->doubt, sizeof c->doubt);
     for (int i = 0; i < PLAN_LOSS; i++) {
-        int n = 0;
-        for (int step = 0; step < l->steps; step++)
-            if (is_compared(l, step) && !(i == PLAN_SAVE_S && isnan(l->v[i][step])))
-                space[n++] = l->v[i][step];
-        c->predicted[i] = i < PLAN_MEASURES ? predicted[i]
-                          : i == PLAN_SAVE_S && n && price->survival.save_every > 0
-                              ? price->survival.pause_s
-                              : NAN;
-        c->measured[i] = n ? stats_median(space, n) : NAN;
+        c->measured[i] = measured_of(l, i, p, space);
+        c->predicted[i] =
+            i < PLAN_MEASURES ? predicted[i]
+            : i == PLAN_SAVE_S && !isnan(c->measured[i]) && price->survival.save_every > 0
+                ? price->survival.pause_s
+                : NAN;
         if (measures[i].bytes &&
             !(fabs(c->measured[i] - predicted[i]) <= PLAN_CHECK_PART * predicted[i]))
             c->differs |= 1U << i;

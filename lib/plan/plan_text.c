@@ -142,6 +142,17 @@ static int parse_keep(const char *text, void *out, struct err *err)
 
 RECORD_WORDS(strategy, struct plan_strategy, plan_strategy_parse, plan_strategy_name)
 RECORD_WORDS(algo, enum schedule_algo, parse_ring, schedule_algo_name)
+static int parse_outer(const char *text, void *out, struct err *err)
+{
+    return plan_outer_parse(text, out, err);
+}
+
+static void put_outer(const struct record *f, struct jout *j, const void *at)
+{
+    if (*(const enum letter *)at != LETTER_N)
+        jout_text(j, f->key, (char[]){letter_char(*(const enum letter *)at), 0});
+}
+
 RECORD_WORDS(device, enum device_kind, plan_device_parse, plan_device_name)
 
 static const struct record plan_fields[] = {
@@ -158,6 +169,8 @@ static const struct record plan_fields[] = {
     PLAN(INT, buckets, 1, PLAN_BUCKETS_MAX, OPTIONAL),
     RECORD(OWN, struct plan, keep, "keep", .parse = parse_keep, .put = put_keep, OPTIONAL),
     RECORD(BOOL, struct plan, recompute, "recompute", OPTIONAL),
+    PLAN(INT, sync_every, 1, PLAN_SYNC_EVERY_MAX, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
+    RECORD(OWN, struct plan, outer, "outer", .parse = parse_outer, .put = put_outer, OPTIONAL),
     PLAN(INT, chunk_bytes, 1, PLAN_CHUNK_MAX),
     PLAN(TERM, device, device, OPTIONAL),
     RECORD_PART("predicted", predicted_fields),
@@ -269,6 +282,17 @@ static int check_batch(const struct reader *r, struct plan *p)
                      p->global_batch, places);
 }
 
+static int check_periods(const struct reader *r, const struct plan *p)
+{
+    const char *key = p->sync_every ? "sync_every" : "outer";
+
+    if (plan_apart(&p->settings, &p->groups) || (!p->sync_every && p->outer == LETTER_N))
+        return 0;
+    return tree_fail(r->t, tree_get(r->t->root, key), NULL, r->err, "is given %s",
+                     p->sync_every ? "with one group, expected several"
+                                   : "without sync_every, expected both");
+}
+
 static int text_read_doc(struct plan *p, const struct yaml *y, struct err *err)
 {
     struct plan new = {.buckets = PLAN_BUCKETS,
@@ -281,7 +305,7 @@ static int text_read_doc(struct plan *p, const struct yaml *y, struct err *err)
         return -1;
     if (record_read(r.t, root, plan_fields, "format fabric? groups model", &new, err) ||
         text_read_groups(&r, tree_get(root, "groups"), &new) || check_batch(&r, &new) ||
-        read_fabric(&r, tree_get(root, "fabric"), &new) ||
+        check_periods(&r, &new) || read_fabric(&r, tree_get(root, "fabric"), &new) ||
         text_read_model(&r, tree_get(root, "model"), &new)) {
         plan_release(&new);
         return -1;
