@@ -284,6 +284,18 @@ void kern_accumulate(float *acc, const void *x, enum dtype type, int64_t n)
             acc[i] += dtype_f32_of_f16(half[i]);
 }
 
+KERN_CLONES
+void kern_outer(float *w, float *b, const double *sum, int64_t n, double share, double lr,
+                double momentum)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double d = (double)w[i] - share * sum[i], now = momentum * (double)b[i] + d;
+
+        b[i] = (float)now;
+        w[i] = (float)((double)w[i] - lr * (d + momentum * now));
+    }
+}
+
 struct adamw_factors {
     float keep, beta1, rest1, beta2, rest2, rate, root, eps;
 };

@@ -144,6 +144,9 @@ void kern_accumulate(float *acc, const void *x, enum dtype type, int64_t n);
  *
  * step is 1, 2, ...  Element by element, so shards can be updated separately.
  */
+/* As kern_ops.outer. */
+void kern_outer(float *w, float *b, const double *sum, int64_t n, double share, double lr,
+                double momentum);
 void kern_adamw(float *w, float *m, float *v, const float *g, int64_t n, double lr,
                 double beta1, double beta2, double eps, double decay, int64_t step);
 

@@ -332,6 +332,20 @@ static void cpu_ops_adamw(struct kern *k, float *w, float *m, float *v, const vo
     }
 }
 
+static void cpu_ops_outer(struct kern *k, float *w, float *b, const void *sum, enum dtype type,
+                          int64_t n, const struct kern_outer *o)
+{
+    enum { PART = 512 };
+    double wide[PART];
+
+    (void)k;
+    for (int64_t at = 0; at < n; at += PART) {
+        int64_t part = n - at < PART ? n - at : PART;
+        dtype_convert(wide, DTYPE_F64, (const char *)sum + at * dtype_bytes(type), type, part);
+        kern_outer(w + at, b + at, wide, part, o->share, o->lr, o->momentum);
+    }
+}
+
 static const struct kern_ops cpu_ops = {
     .close = close_cpu,
     .reserve = reserve,
@@ -369,6 +383,7 @@ static const struct kern_ops cpu_ops = {
     .sumsq = cpu_ops_sumsq,
     .sumsq_take = cpu_ops_sumsq_take,
     .adamw = cpu_ops_adamw,
+    .outer = cpu_ops_outer,
 };
 
 int kern_open_cpu(struct kern *out, struct err *err)

@@ -155,6 +155,7 @@ static const struct kern_ops cuda_ops = {
     .sumsq = cuda_sumsq,
     .sumsq_take = cuda_sumsq_take,
     .adamw = kern_cuda_adamw,
+    .outer = kern_cuda_outer,
 };
 
 int kern_open_cuda(struct kern *out, struct err *err)

@@ -61,6 +61,8 @@ void kern_cuda_round(struct kern *k, void *to, enum dtype type, const float *x, 
 
 void kern_cuda_adamw(struct kern *k, float *w, float *m, float *v, const void *g,
                      enum dtype type, int64_t n, const struct kern_optim *o);
+void kern_cuda_outer(struct kern *k, float *w, float *b, const void *sum, enum dtype type,
+                     int64_t n, const struct kern_outer *o);
 /* Adds the sum of squares to *sum, in device memory. */
 void kern_cuda_sumsq(struct kern *k, double *sum, const void *x, enum dtype type, int64_t n);
 

@@ -73,6 +73,52 @@ extern "C" void kern_cuda_adamw(struct kern *k, float *w, float *m, float *v, co
     kern_cuda_check(k, "adamw");
 }
 
+struct outer_op {
+    float *w, *b;
+    const float *sum;
+    float share, lr, momentum;
+    template <int N> struct held {
+        kern_pack<float, N> w, b, sum;
+    };
+    int fits(int n) const
+    {
+        return kern_fits(w, n) && kern_fits(b, n) && kern_fits(sum, n);
+    }
+    template <int N> __device__ __forceinline__ void load(int64_t i, held<N> *h) const
+    {
+        h->sum = kern_load<N>(sum + i);
+        h->b = kern_load<N>(b + i);
+        h->w = kern_load<N>(w + i);
+    }
+    template <int N> __device__ __forceinline__ void store(int64_t i, const held<N> &h) const
+    {
+        held<N> r;
+
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            float d = h.w.at[k] - share * h.sum.at[k];
+
+            r.b.at[k] = momentum * h.b.at[k] + d;
+            r.w.at[k] = h.w.at[k] - lr * (d + momentum * r.b.at[k]);
+        }
+        kern_store<N>(b + i, r.b);
+        kern_store<N>(w + i, r.w);
+    }
+};
+
+/* Sums are f64 on the CPU alone. */
+extern "C" void kern_cuda_outer(struct kern *k, float *w, float *b, const void *sum,
+                                enum dtype type, int64_t n, const struct kern_outer *o)
+{
+    assert(type == DTYPE_F32);
+    (void)type;
+    kern_map<4, 1>(kern_cuda_stream(k),
+                   outer_op{w, b, (const float *)sum, (float)o->share, (float)o->lr,
+                            (float)o->momentum},
+                   n);
+    kern_cuda_check(k, "outer");
+}
+
 /* Four blocks for each processor of an H100: a fixed number, so that no other GPU sums in
    another order. */
 enum { SUM_THREADS = 256, SUM_BLOCKS = 528, SUM_PACKS = 4 };

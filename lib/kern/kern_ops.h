@@ -21,6 +21,10 @@ struct kern_tokens {
     int64_t n, runs;
 };
 
+struct kern_outer {
+    double share, lr, momentum;
+};
+
 struct kern_optim { /* AdamW, as kern_adamw; g is multiplied by scale first */
     double scale, lr, beta1, beta2, eps, decay;
     int64_t step;
@@ -130,6 +134,10 @@ struct kern_ops {
     int (*sumsq_take)(struct kern *k, double *sum, struct err *err);
     void (*adamw)(struct kern *k, float *w, float *m, float *v, const void *g, enum dtype type,
                   int64_t n, const struct kern_optim *o);
+    /* An outer step, as torch.optim.SGD with Nesterov's momentum (momentum b, gradient d):
+       d = w - share sum;  b = momentum b + d;  w -= lr (d + momentum b).  sum: f32 or f64. */
+    void (*outer)(struct kern *k, float *w, float *b, const void *sum, enum dtype type,
+                  int64_t n, const struct kern_outer *o);
 };
 
 #endif

@@ -486,6 +486,15 @@ int world_peers_bcast(struct world_peers *p, void *data, int64_t bytes, int from
     return p->ranks == 1 ? 0 : run_bcast(p->world, p->inner->comm, data, bytes, from, err);
 }
 
+int world_peers_allgather(struct world_peers *p, const void *mine, int64_t bytes, void *all,
+                          struct err *err)
+{
+    if (p->ranks > 1)
+        return run_allgather(p->world, p->inner->comm, p->ranks, mine, bytes, all, err);
+    memcpy(all, mine, (size_t)bytes);
+    return 0;
+}
+
 /* Begins the next chunk of a parcel, after `at` bytes; returns MPI's status. */
 static int begin_chunk(MPI_Comm comm, const struct world_parcel *x, int64_t *at,
                        MPI_Request *request)

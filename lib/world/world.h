@@ -145,6 +145,9 @@ int world_peers_open(struct world *w, int colour, struct world_peers *out, struc
 /* Collective over the peers: broadcasts data of the peer `from`. */
 int world_peers_bcast(struct world_peers *p, void *data, int64_t bytes, int from,
                       struct err *err);
+/* As world_allgather, among the peers. */
+int world_peers_allgather(struct world_peers *p, const void *mine, int64_t bytes, void *all,
+                          struct err *err);
 void world_peers_close(struct world_peers *p);
 /*
  * Bytes from one peer to another, whose number both know.  Two parcels of the same peer and

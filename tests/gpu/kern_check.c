@@ -267,6 +267,7 @@ static const struct group {
     {"accumulate", check_accumulate},
     {"sumsq", check_sumsq},
     {"adamw", check_adamw},
+    {"outer", check_outer},
     {"table", check_table},
 };
 

@@ -99,6 +99,7 @@ void check_convert(struct check *c);
 void check_accumulate(struct check *c);
 void check_sumsq(struct check *c);
 void check_adamw(struct check *c);
+void check_outer(struct check *c);
 void check_table(struct check *c);
 
 #endif

@@ -196,6 +196,37 @@ static void adamw_case(struct check *c, enum dtype type, int64_t n, int64_t off,
     end_case(c);
 }
 
+/* The reference is kern_ops.outer's formula in double. */
+static void outer_case(struct check *c, int64_t n, int64_t off)
+{
+    struct kern_outer o = {.share = 1.0 / 3, .lr = 0.7, .momentum = 0.9};
+    struct mat *sum = mat_new(c, DTYPE_F32, 1, n, n, off, 0.5);
+    struct mat *b = written(mat_new(c, DTYPE_F32, 1, n, n, off, 0.1));
+    double *anchor = doubles(c, n);
+
+    for (int64_t i = 0; i < n; i++)
+        anchor[i] = 9 + sum->x[i]; /* further from 0 than a step goes: nothing cancels */
+    struct mat *w = written(mat_of(c, DTYPE_F32, 1, n, n, off, anchor));
+    for (int run = 0; next_run(c, &run);)
+        c->op->outer(c->k, w->p, b->p, sum->p, DTYPE_F32, n, &o);
+    for (int64_t i = 0; i < n; i++) {
+        double d = w->x[i] - o.share * sum->x[i];
+        b->x[i] = o.momentum * b->x[i] + d;
+        w->x[i] -= o.lr * (d + o.momentum * b->x[i]);
+    }
+    mat_near(c, w, w->x, tolerance(DTYPE_F32), "outer step w, %d at %d", (int)n, (int)off);
+    mat_near(c, b, b->x, tolerance(DTYPE_F32), "outer step b, %d", (int)n);
+    end_case(c);
+}
+
+void check_outer(struct check *c)
+{
+    static const int64_t size[] = {1, 7, 1003, 70001};
+
+    for (int i = 0; i < 4; i++)
+        outer_case(c, size[i], i);
+}
+
 void check_adamw(struct check *c)
 {
     static const int64_t size[] = {1, 7, 1003, 70001};
