@@ -31,18 +31,27 @@ int ckpt_find_state(const struct ckpt *c, const char *name)
 
 int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_state *state)
 {
-    return strcmp(state->name, "params") ? m->unit[unit].trained : m->unit[unit].elems;
+    int64_t times = state->groups > 1 ? state->groups : 1;
+
+    return strcmp(state->name, "params") ? times * m->unit[unit].trained : m->unit[unit].elems;
+}
+
+int64_t ckpt_element(const struct model *m, int unit, const struct ckpt_state *state,
+                     int64_t at)
+{
+    return state->groups > 1 ? at % m->unit[unit].trained : at;
 }
 
 int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const char *path,
                      const char *hash, struct err *err)
 {
     const struct model_tensor *t = &c->model.tensor[b->tensor];
+    int64_t lo = ckpt_element(&c->model, b->unit, &c->state[b->state], b->lo) - t->offset;
 
-    return err_mismatch(
-        err, path, t->name,
-        "%s, elements [%" PRId64 ", %" PRId64 ") are damaged: checksum %s, expected %s",
-        c->state[b->state].name, b->lo - t->offset, b->hi - t->offset, hash, b->hash);
+    return err_mismatch(err, path, t->name,
+                        "%s, elements [%" PRId64 ", %" PRId64
+                        ") are damaged: checksum %s, expected %s",
+                        c->state[b->state].name, lo, lo + b->hi - b->lo, hash, b->hash);
 }
 
 static int ckpt_read_block(struct ckpt *c, const struct ckpt_block *b, int k, const char *path,

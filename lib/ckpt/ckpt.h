@@ -31,8 +31,9 @@
  * (model/model.h); a STATE is one kind of value per parameter, such as "params" or "exp_avg". A
  * rank's G shard is its share of a unit when the unit is split over all ranks.  Layouts N, I
  * and G all contain it, so whatever the strategy every block is written once and the work is
- * even.  A BLOCK is the part of a G shard's range inside one tensor, at most CKPT_BLOCK_ELEMS
- * elements; every read reads whole blocks and compares their checksums.
+ * even.  (Of a state that each group has of its own, a rank writes its I shard.)  A BLOCK is
+ * the part of a shard's range inside one tensor, at most CKPT_BLOCK_ELEMS elements; every read
+ * reads whole blocks and compares their checksums.
  */
 enum { CKPT_BLOCK_ELEMS = 4 << 20, CKPT_STATES_MAX = 8 };
 
@@ -41,6 +42,9 @@ struct ckpt_state {
        parameters only */
     char name[16];
     enum dtype type;
+    /* Above 1: this many groups have one of their own, one after the other: element x of group
+       k is k * trained + x.  Such are the moments with periods (paro-method(7), PERIODS). */
+    int groups;
 };
 
 /* Progress of a training run. */
@@ -53,8 +57,11 @@ struct ckpt_run {
 };
 
 /* Elements of a unit in a state: of all parameters in "params", of the trained ones in other
-   states. */
+   states, once for each group that has its own. */
 int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_state *state);
+/* The element of the unit that an element of a state belongs to. */
+int64_t ckpt_element(const struct model *m, int unit, const struct ckpt_state *state,
+                     int64_t at);
 
 struct ckpt_block {
     int unit, state, file;
@@ -184,8 +191,9 @@ void ckpt_identity(const struct ckpt *c, char hash[33]);
 
 /* The index of the model's tensor that contains element `at` of the unit. */
 int ckpt_tensor_at(const struct model *m, int unit, int64_t at);
-/* For writing: the end of a block that begins at lo, in a range that ends at hi. */
-int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
+/* For writing: the end of a block of a state that begins at lo, in a range that ends at hi. */
+int64_t ckpt_block_end(const struct model *m, int unit, const struct ckpt_state *state,
+                       int64_t lo, int64_t hi);
 /* From the manifest: the end of the block that contains element `at` of a unit's state. */
 int64_t ckpt_end_at(const struct ckpt *c, int unit, int state, int64_t at);
 /* Reads copy k of block b into c->buffer and checks it. */

@@ -95,6 +95,8 @@ static const struct record state_record[] = {
     RECORD(TEXT, struct ckpt_state, name, "name", .lo = 1),
     RECORD(WORD, struct ckpt_state, type, "type", .parse = manifest_parse_type,
            .name = manifest_name_of_type),
+    RECORD_INT(struct ckpt_state, groups, "groups", 2, GROUPS_RANKS_MAX,
+               .flags = RECORD_OPTIONAL | RECORD_ABSENT),
     {0},
 };
 
@@ -225,6 +227,10 @@ static int read_states(struct reader *r, const struct tree_node *list)
             return -1;
         if (ckpt_find_state(r->c, s->name) >= 0)
             return FAIL_AT(r, n, "name", "is '%s' again, expected a name of its own", s->name);
+        if (s->groups &&
+            (!strcmp(s->name, "params") || r->c->model.trained > INT64_MAX / 16 / s->groups))
+            return FAIL_AT(r, n, "groups", "is %d, expected no groups of '%s'", s->groups,
+                           s->name);
         r->c->states++;
     }
     return 0;
@@ -367,8 +373,9 @@ static int manifest_read_block(struct reader *r, const struct tree_node *n,
     if (b->hi - b->lo > CKPT_BLOCK_ELEMS)
         return FAIL_AT(r, n, NULL, "has %" PRId64 " elements, expected at most %d",
                        b->hi - b->lo, CKPT_BLOCK_ELEMS);
-    b->tensor = ckpt_tensor_at(&r->c->model, b->unit, b->lo);
-    if (ckpt_block_end(&r->c->model, b->unit, b->lo, b->hi) != b->hi)
+    b->tensor =
+        ckpt_tensor_at(&r->c->model, b->unit, ckpt_element(&r->c->model, b->unit, s, b->lo));
+    if (ckpt_block_end(&r->c->model, b->unit, s, b->lo, b->hi) != b->hi)
         return FAIL_AT(r, n, NULL, "is in more than one tensor of '%s'",
                        r->c->model.unit[b->unit].name);
     b->bytes = (b->hi - b->lo) * dtype_bytes(s->type);

@@ -2,7 +2,7 @@
 /*
  * Lays out a shard file before writing it, then fills it.  States of wider types come first, so
  * that every tensor is aligned to its type; within a state, units are in order.  A tensor
- * "UNIT/STATE" is the rank's G shard of the unit, first of trained then of frozen parameters,
+ * "UNIT/STATE" is the rank's shard of the unit, first of trained then of frozen parameters,
  * its ranges one after the other.  Its blocks lie in the file as the manifest lists them.
  */
 #include <inttypes.h>
@@ -35,14 +35,51 @@ int ckpt_tensor_at(const struct model *m, int unit, int64_t at)
     return lo;
 }
 
-int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi)
+int64_t ckpt_block_end(const struct model *m, int unit, const struct ckpt_state *state,
+                       int64_t lo, int64_t hi)
 {
-    const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, lo)];
-    int64_t end = t->offset + t->elems;
+    int64_t at = ckpt_element(m, unit, state, lo);
+    const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, at)];
+    int64_t end = lo - at + t->offset + t->elems;
 
     if (end - lo > CKPT_BLOCK_ELEMS)
         end = lo + CKPT_BLOCK_ELEMS;
     return end < hi ? end : hi;
+}
+
+/*
+ * Writes the ranges of a rank's shard of a unit's state to out (shard_ranges_new), and returns
+ * their number.  Of what each group has of its own: its I shard; if there were other groups,
+ * its G shard of each.
+ */
+static int shard_ranges(const struct ckpt_shape *shape, int rank, int unit, int state,
+                        struct range *out)
+{
+    const struct ckpt_state *s = &shape->state[state];
+    const struct layout *l = shape->layout;
+    int64_t trained = shape->model->unit[unit].trained;
+    int n = 0, same = s->groups == l->groups.count;
+
+    if (s->groups <= 1)
+        return layout_unit_ranges(l, LETTER_G, rank, trained,
+                                  ckpt_state_elems(shape->model, unit, s), out);
+    for (int k = 0; k < s->groups; k++) {
+        int own = l->groups.group_of[rank] == k, first = n;
+        if (!same || own)
+            n += layout_ranges(l, same ? LETTER_I : LETTER_G, rank, trained, out + n);
+        for (int i = first; i < n; i++)
+            out[i] = (struct range){out[i].lo + k * trained, out[i].hi + k * trained};
+    }
+    return n;
+}
+
+static struct range *shard_ranges_new(const struct ckpt_shape *shape)
+{
+    size_t most = 1;
+
+    for (int s = 0; s < shape->states; s++)
+        most = shape->state[s].groups > (int)most ? (size_t)shape->state[s].groups : most;
+    return mem_new(most * (size_t)layout_ranges_max(shape->layout), sizeof(struct range));
 }
 
 /* Returns the state at a position in the file: wider types first. */
@@ -60,6 +97,7 @@ void ckpt_shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes)
     const struct ckpt_shape *shape = s->shape;
     int units = shape->model->units, count = 0;
     struct st_tensor *tensor = mem_new((size_t)(units * shape->states), sizeof *tensor);
+    struct range *ranges = shard_ranges_new(shape);
 
     for (int place = 0; place < shape->states; place++) {
         int number = state_in_order(shape, place);
@@ -71,10 +109,11 @@ void ckpt_shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes)
             sprintf(t->name, "%s/%s", unit->name, state->name);
             t->type = st_type_of(state->type);
             t->dims = 1;
-            t->shape[0] = layout_unit_elems(shape->layout, LETTER_G, s->rank, unit->trained,
-                                            ckpt_state_elems(shape->model, u, state));
+            for (int i = shard_ranges(shape, s->rank, u, number, ranges); i-- > 0;)
+                t->shape[0] += ranges[i].hi - ranges[i].lo;
         }
     }
+    mem_free(ranges);
     st_header(tensor, count, text, bytes);
     for (int i = 0; i < count; i++)
         mem_free(tensor[i].name);
@@ -87,17 +126,18 @@ static void add_blocks(struct ckpt_shard *s, size_t *space, int unit, int state,
 {
     const struct model *m = s->shape->model;
     int width = dtype_bytes(s->shape->state[state].type);
-    int n = layout_unit_ranges(s->shape->layout, LETTER_G, s->rank, m->unit[unit].trained,
-                               ckpt_state_elems(m, unit, &s->shape->state[state]), ranges);
+    const struct ckpt_state *is = &s->shape->state[state];
+    int n = shard_ranges(s->shape, s->rank, unit, state, ranges);
 
     for (int i = 0; i < n; i++) {
         for (int64_t lo = ranges[i].lo, hi; lo < ranges[i].hi; lo = hi) {
-            hi = ckpt_block_end(m, unit, lo, ranges[i].hi);
+            int tensor = ckpt_tensor_at(m, unit, ckpt_element(m, unit, is, lo));
+            hi = ckpt_block_end(m, unit, is, lo, ranges[i].hi);
             s->block = mem_grow(s->block, space, (size_t)s->blocks + 1, sizeof *s->block);
             s->block[s->blocks++] = (struct ckpt_block){.unit = unit,
                                                         .state = state,
                                                         .file = s->rank,
-                                                        .tensor = ckpt_tensor_at(m, unit, lo),
+                                                        .tensor = tensor,
                                                         .lo = lo,
                                                         .hi = hi,
                                                         .offset = s->file.bytes,
@@ -109,7 +149,7 @@ static void add_blocks(struct ckpt_shard *s, size_t *space, int unit, int state,
 
 void ckpt_shard_init(struct ckpt_shard *s, const struct ckpt_shape *shape, int rank)
 {
-    struct range *ranges = mem_new((size_t)layout_ranges_max(shape->layout), sizeof *ranges);
+    struct range *ranges = shard_ranges_new(shape);
     size_t space = 0;
     char *head = NULL;
 

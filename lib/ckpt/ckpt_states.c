@@ -93,7 +93,7 @@ int states_check_model(struct weights *w, const struct model *m, struct err *err
 static const struct model_tensor *find_there(const struct ckpt *c, const struct model_tensor *t,
                                              int state)
 {
-    const struct model_tensor *twin = find_twin(&c->model, t);
+    const struct model_tensor *twin = state < 0 ? NULL : find_twin(&c->model, t);
 
     return twin && twin->offset < ckpt_state_elems(&c->model, t->unit, &c->state[state]) ? twin
                                                                                          : NULL;
@@ -124,6 +124,15 @@ static int make_first(const struct states *s, const struct model_tensor *t, int6
     return 0;
 }
 
+/* Elements of other groups before those of the reader's group. */
+static int64_t states_before(const struct states *s, int unit, int number)
+{
+    const struct ckpt *c = &s->weights->ckpt;
+    int groups = c->state[number].groups;
+
+    return groups > 1 ? s->group % groups * c->model.unit[unit].trained : 0;
+}
+
 /* Reads elements [first, first + count) of one of the model's tensors; number: state number in
    the weights. */
 static int states_read_part(const struct states *s, const struct model_tensor *t, int state,
@@ -139,7 +148,8 @@ static int states_read_part(const struct states *s, const struct model_tensor *t
     } else if (w) {
         const struct model_tensor *twin = find_there(&w->ckpt, t, number);
         if (twin) {
-            struct range at = {twin->offset + first, twin->offset + first + count};
+            int64_t lo = states_before(s, t->unit, number) + twin->offset + first;
+            struct range at = {lo, lo + count};
             return ckpt_read_range(&w->ckpt, t->unit, number, at, DTYPE_F32, out, err);
         }
     }
@@ -240,7 +250,6 @@ int64_t states_end(void *states, int unit, int state, int64_t at)
     twin = find_there(&s->weights->ckpt, t, s->state[state]);
     if (!twin)
         return t->offset + t->elems;
-    return ckpt_end_at(&s->weights->ckpt, unit, s->state[state],
-                       at - t->offset + twin->offset) -
-           twin->offset + t->offset;
+    int64_t before = states_before(s, unit, s->state[state]) + twin->offset - t->offset;
+    return ckpt_end_at(&s->weights->ckpt, unit, s->state[state], at + before) - before;
 }

@@ -18,7 +18,8 @@ struct states {
     struct weights *weights;   /* borrowed; NULL: use initial values */
     const struct model *model; /* borrowed; states_check_model has accepted it */
     /* State numbers in the weights: parameters (or master), exp_avg, exp_avg_sq */
-    int state[3];
+    int state[4];  /* and outer momentum; -1: the weights lack it */
+    int group;     /* whose moments are read, if the weights have those of groups */
     int params;    /* number of the state "params" in the weights */
     uint64_t seed; /* seed of initial values */
     int threads;   /* threads that generate them; 0: one */
@@ -45,7 +46,8 @@ int states_check_trains(const char *folder, const struct model *own, const struc
  */
 int states_check_model(struct weights *w, const struct model *m, struct err *err);
 /*
- * Reads elements of the model's unit as f32; state 0: parameters, 1: exp_avg, 2: exp_avg_sq.
+ * Reads elements of the model's unit as f32; state 0: parameters, 1: exp_avg, 2: exp_avg_sq, 3:
+ * outer momentum.
  * Reads only these elements; of a checkpoint the blocks that contain them; of dense weights
  * that become sparse the whole matrix, whose largest values become active.  Missing states: a
  * master is copied from the parameters, a moment is 0, and tensors in no state (adapters) get

@@ -34,9 +34,15 @@ struct engine_optim {
     /* This rank's flags for the others: read when the ranks agree on the norm, which is the one
        exchange of a step that runs while no other transfer does.  Borrowed; NULL: 0. */
     const int64_t *flags;
+    /* With periods (plan_apart): 1: this step ends one, with an outer step by Nesterov's
+       momentum, as torch.optim.SGD, on the distance from the anchor to the groups' mean. */
+    int ends;
+    double outer_lr, outer_momentum;
 };
 
 struct engine_report {
+    /* 0: inside a period.  Loss, counted and traffic are then of this rank's group, flags 0. */
+    int agreed;
     /* Mean loss per counted target, before the update, over all ranks; NAN: no target counts,
        and the step is skipped as if its gradient were not finite. */
     double loss;
@@ -121,7 +127,8 @@ struct net_graphs_report engine_graphs(const struct engine *e);
 
 /*
  * Source of the states that engine_load reads.  read: writes elements `at` of a unit's state as
- * f32; state 0 parameters, 1 exp_avg, 2 exp_avg_sq; -1 and err on failure.  end: if not NULL,
+ * f32; state 0 parameters, 1 exp_avg, 2 exp_avg_sq (with periods those of this rank's group),
+ * 3 momentum of the outer state, with periods alone; -1 and err on failure.  end: if not NULL,
  * ranks share the reads: returns the end of the elements that are best read together with
  * element `at` (a block of a file), the same on every rank.  NULL: every rank reads all its
  * elements.
@@ -153,8 +160,8 @@ typedef void (*engine_change_fn)(void *arg, int unit, float *params, float *exp_
 int engine_change(struct engine *e, engine_change_fn change, void *arg, struct err *err);
 /*
  * Writes elements `at` of a unit's state, as `type`, for checkpoints; `at` lies in this rank's
- * G shard.  state: 0 parameters (from the master), 1 exp_avg, 2 exp_avg_sq.  Any thread, while
- * no other thread changes them.
+ * G shard; with periods in its I shard for states 1 and 2.  state: as engine_source; parameters
+ * are those of the master.  Any thread, while no other thread changes them.
  */
 int engine_values(const struct engine *e, int unit, int state, struct range at, enum dtype type,
                   void *out, struct err *err);

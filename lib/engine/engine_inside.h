@@ -7,40 +7,14 @@
  * the files of the folder call in each other.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/fixed.h"
 #include "base/mem.h"
 #include "kern/kern.h"
+#include "engine/engine_move.h"
 #include "engine/engine_proof.h"
 #include "step/step_place.h"
-
-/*
- * A transfer in progress: waits for another stream's transfer and for earlier work of the
- * compute queue, packs (if types differ, or src is not in shared memory), runs the collective,
- * stores.  Up to three operations of one stream; the struct stays until the last is done.
- *
- *     after, requested --> src --pack--> send ==collective==> recv --store--> dst
- *
- * send may be src, recv may be dst.
- */
-struct engine_move {
-    struct engine *engine;          /* borrowed */
-    struct device_event *requested; /* borrowed: recorded on the compute queue at the push */
-    /* borrowed: recorded on the move queue after an operation's work */
-    struct device_event *moved;
-    int requests;         /* the current operation has issued its work */
-    struct stream *after; /* NULL: no stream to wait for */
-    int64_t after_ticket;
-    struct coll_call call;
-    const void *src;
-    enum dtype src_type;
-    int64_t src_elems; /* 0: send is filled already */
-    void *dst;
-    enum dtype dst_type, wire;
-    int64_t dst_elems;       /* 0: recv is dst */
-    int add;                 /* dst += recv */
-    double *start_s, *end_s; /* to be set, or NULL */
-};
 
 struct engine_size { /* prepared once for all vectors of a size */
     int64_t elems;
@@ -48,7 +22,16 @@ struct engine_size { /* prepared once for all vectors of a size */
     struct coll_handle handle[STEP_COMPUTE];
 };
 
-enum { ENGINE_PARAMS, ENGINE_GRADS, ENGINE_OPTIM, ENGINE_FROZEN, ENGINE_SHARES };
+/* With periods: the outer state, and the group's share under I of what the groups sum. */
+enum {
+    ENGINE_PARAMS,
+    ENGINE_GRADS,
+    ENGINE_OPTIM,
+    ENGINE_FROZEN,
+    ENGINE_OUTER,
+    ENGINE_GROUP,
+    ENGINE_SHARES
+};
 
 /* This rank's share of a unit's state: ranges of the unit, packed one after the other. */
 struct engine_share {
@@ -71,7 +54,8 @@ struct engine_unit {
     void *params;                           /* param_type, in shared memory */
     void *grads; /* grad_type; the gradient in layout g, at the boundary in layout o */
     float *master, *m, *v;
-    struct engine_move convert, sync;
+    float *anchor, *momentum; /* the outer state */
+    struct engine_move convert, sync, outer_reduce, outer_gather;
     /* Owned; recorded on the compute queue when its gradient is accumulated, its states
        updated. */
     struct device_event *added, *updated;
@@ -131,6 +115,8 @@ struct engine_list {
 enum engine_lists {
     ENGINE_STEPS,
     ENGINE_EARLY, /* steps whose updates do not wait for the norm */
+    ENGINE_ENDS,  /* the same two, at the end of a period */
+    ENGINE_ENDS_EARLY,
     ENGINE_EVALUATIONS,
     ENGINE_LISTS
 };
@@ -145,6 +131,7 @@ struct engine_run {
     double update;  /* scale of the gradient, applied before the update */
     int first;      /* micro-batch of the list's first micro-step */
     int ends;       /* the run ends with the agreement: nothing is updated */
+    int skips;      /* this group does not update: it takes part in the outer step alone */
     double loss;    /* sum so far */
     struct err why; /* why this rank's device failed */
 };
@@ -164,13 +151,17 @@ struct engine {
     const struct model *model;
     struct engine_device device;
     int exact, apart, masked, magnitudes;
-    int layered; /* micro-batches of a micro-step */
+    int layered;       /* micro-batches of a micro-step */
+    int periods;       /* the groups train apart (plan_apart) */
+    atomic_int beyond; /* an element left the range of exact sums between groups */
+    struct kern_outer outer;
+    struct world_peers group; /* the ranks of this one's group, with periods */
     enum coll_transport transport;
     struct meter *meter; /* borrowed, or NULL */
     uint64_t meter_run;
     /* From the plan, or f64 where sums are exact.  seen_type: the narrower of the types of
        stored and of sent parameters, to which every strategy rounds them. */
-    enum dtype grad_type, reduce_type, seen_type;
+    enum dtype grad_type, reduce_type, outer_type, seen_type;
     struct layout layout; /* needed before the collectives exist */
     struct coll coll;
     struct net net;
@@ -182,14 +173,15 @@ struct engine {
     struct engine_size *size;
     struct engine_slot *slot;
     struct engine_bucket *bucket;
-    struct step_buffers buffers;       /* slot, bucket owned */
-    float *piece;                      /* f32, host memory: a piece of the caller's data */
-    struct engine_word *words;         /* [ranks] */
-    struct coll_traffic *traffic;      /* [ranks] scratch */
-    struct coll_traffic *sync_traffic; /* [ranks] traffic of one parameter sync of all units */
-    struct range *ranges;              /* [layout_ranges_max] the ranges of a G shard */
-    int32_t *tokens, *targets;         /* host memory */
-    float *losses;                     /* borrowed, or NULL */
+    struct step_buffers buffers;  /* slot, bucket owned */
+    float *piece;                 /* f32, host memory: a piece of the caller's data */
+    struct engine_word *words;    /* [2 * ranks], the second half is scratch */
+    struct coll_traffic *traffic; /* [ranks] scratch */
+    /* [2][ranks] traffic of one parameter sync of all units; at the end of a period. */
+    struct coll_traffic *sync_traffic;
+    struct range *ranges;                      /* [layout_ranges_max] the ranges of a G shard */
+    int32_t *tokens, *targets;                 /* host memory */
+    float *losses;                             /* borrowed, or NULL */
     struct stream *stream[STEP_COMPUTE];       /* one for each lane */
     struct arena shared, own, residuals, host; /* host: host memory, with a GPU */
     int64_t state_bytes;
@@ -256,21 +248,11 @@ int engine_drain(struct engine *e, struct err *err); /* waits for all transfers 
 typedef int engine_kernel(struct engine *e, struct engine_run *run, const struct step_row *r,
                           struct err *err);
 engine_kernel engine_begin, engine_forward, engine_backward, engine_accumulate;
-engine_kernel engine_norm, engine_agree, engine_update;
+engine_kernel engine_norm, engine_agree, engine_update, engine_adopt;
+/* Whether the list that runs is a step that ends a period. */
+int engine_ends(const struct engine *e);
 /* Adds the loss and operations of the last issued micro-batch; waits for its forward. */
 void engine_end_micro(struct engine *e, struct engine_run *run);
-
-/* engine_move.c: rows of the other lanes. */
-/* The transfer of another lane to wait for, in addition to earlier computation, and where to
-   record times; either may be NULL. */
-struct engine_issue {
-    struct stream *after;
-    int64_t ticket;
-    struct step_time *time;
-};
-/* Starts a transfer and returns its ticket.  unit, buffer: as in struct step_row. */
-int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
-                    const struct engine_issue *issue);
 
 /* A packed shard on the device. */
 struct engine_shard {

@@ -32,7 +32,7 @@ struct readers {
 struct loader {
     struct engine *engine;
     const struct engine_source *source;
-    struct readers optim, params;
+    struct readers optim, params, outer;
     int unit, state;
     float *ahead; /* owned: first piece of the next stretch that this rank reads */
     int rc;       /* this rank's, reported where all agree */
@@ -156,6 +156,22 @@ static int load_share(struct loader *l, struct readers *c, const struct engine_s
     return 0;
 }
 
+/* The anchor is what all groups begin with. */
+static void set_anchor(struct engine *e, struct engine_unit *u)
+{
+    const struct engine_share *to = &u->share[ENGINE_OUTER], *from = &u->share[ENGINE_OPTIM];
+    struct kern *k = &e->device.kern;
+    int64_t at = 0;
+
+    for (int i = 0; i < to->ranges; i++) {
+        struct range r = to->range[i];
+        k->op->convert(k, u->anchor + at, DTYPE_F32,
+                       u->master + layout_offset(from->range, from->ranges, r.lo), DTYPE_F32,
+                       r.hi - r.lo);
+        at += r.hi - r.lo;
+    }
+}
+
 /*
  * Loads master and moments, derives the trained parameters from the master (by the same path as
  * after a step), and loads the frozen parameters.
@@ -172,6 +188,12 @@ static int load_unit(struct loader *l, int states)
         if (load_share(l, &l->optim, &u->share[ENGINE_OPTIM], p))
             return -1;
     }
+    if (e->periods) {
+        struct place p = {(char *)u->momentum, DTYPE_F32, DTYPE_F32};
+        set_anchor(e, u);
+        if (states > 1 && load_share(l, &l->outer, &u->share[ENGINE_OUTER], p))
+            return -1;
+    }
     l->state = 0;
     if (u->trained && e->step.shape.has[STEP_SYNC])
         engine_move(e, STEP_SYNC, l->unit, -1, &(struct engine_issue){.time = NULL});
@@ -180,12 +202,16 @@ static int load_unit(struct loader *l, int states)
     return load_share(l, &l->params, &u->share[ENGINE_FROZEN], frozen);
 }
 
-/* The communicator's colour is the lowest rank among the peers. */
-static int open_readers(struct loader *l, struct readers *c, enum letter letter)
+/* The communicator's colour is the lowest rank among the peers; own: of the rank's group, whose
+   states are no other's. */
+static int open_readers(struct loader *l, struct readers *c, enum letter letter, int own)
 {
     const struct engine *e = l->engine;
-    int colour = layout_first(&e->layout, letter, e->world->rank);
+    const struct groups *g = &e->layout.groups;
+    int rank = e->world->rank, colour = layout_first(&e->layout, letter, rank);
 
+    if (own)
+        colour = letter == LETTER_N ? groups_rank(g, g->group_of[rank], 0) : rank;
     c->peers = (struct world_peers){.ranks = 1};
     if (l->source->end && world_peers_open(e->world, colour, &c->peers, &l->err))
         return -1;
@@ -203,7 +229,8 @@ static void close_readers(struct readers *c)
 
 static int open_loader(struct loader *l)
 {
-    const struct plan_strategy *s = &l->engine->plan->strategy;
+    const struct engine *e = l->engine;
+    struct plan_strategy s = plan_inner(&e->plan->settings, e->plan->strategy);
     void *ahead = NULL;
 
     if (l->source->end)
@@ -211,8 +238,10 @@ static int open_loader(struct loader *l)
                          &l->err);
     l->ahead = ahead;
     l->rc = world_agree(l->engine->world, l->rc, &l->err);
-    return l->rc || open_readers(l, &l->optim, s->optimizer) ||
-                   open_readers(l, &l->params, s->params)
+    return l->rc || open_readers(l, &l->optim, s.optimizer, e->periods) ||
+                   open_readers(l, &l->params, s.params, 0) ||
+                   (e->periods &&
+                    open_readers(l, &l->outer, e->step.lane[STEP_OUTER_REDUCE].to, 0))
                ? -1
                : 0;
 }
@@ -239,6 +268,7 @@ static int load_units(struct engine *e, const struct engine_source *source, int 
     if (l.err.code != ERR_PEER) {
         close_readers(&l.optim);
         close_readers(&l.params);
+        close_readers(&l.outer);
         mem_free(l.ahead);
     }
     if (rc)
@@ -259,8 +289,9 @@ int engine_values(const struct engine *e, int unit, int state, struct range at, 
                   void *out, struct err *err)
 {
     const struct engine_unit *u = &e->unit[unit];
-    const float *from[3] = {u->master, u->m, u->v};
-    struct engine_shard trained = {from[state], DTYPE_F32, &u->share[ENGINE_OPTIM]};
+    const float *from[] = {u->master, u->m, u->v, u->momentum};
+    struct engine_shard trained = {from[state], DTYPE_F32,
+                                   &u->share[state < 3 ? ENGINE_OPTIM : ENGINE_OUTER]};
     struct engine_shard frozen = {engine_frozen(e, u), e->plan->param_type,
                                   &u->share[ENGINE_FROZEN]};
 

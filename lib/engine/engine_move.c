@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "base/tick.h"
+#include "kern/kern_cpu.h"
 
 /* An operation has issued all its work. */
 static void record_requested(struct engine_move *m)
@@ -24,6 +25,28 @@ static int move_has_ended(struct engine_move *m)
     return 1;
 }
 
+/* Rounds the parameters of a group so that any order of the groups' sum gives the same bits. */
+static void pack_exact(struct engine_move *m)
+{
+    struct engine *e = m->engine;
+
+    if (kern_on_grid((double *)(uintptr_t)m->call.in, m->src, m->src_elems, ENGINE_FIXED_BITS,
+                     0x1p8 / e->plan->groups.count))
+        atomic_store(&e->beyond, 1);
+}
+
+/* The outer step; without a gather of the anchor the master is laid out as it is. */
+static void take_outer_step(struct engine_move *m)
+{
+    const struct engine *e = m->engine;
+    struct kern *k = &m->engine->device.mover;
+    struct engine_unit *u = m->outer;
+
+    k->op->outer(k, u->anchor, u->momentum, m->call.out, m->wire, m->dst_elems, &e->outer);
+    if (!e->step.shape.has[STEP_OUTER_GATHER])
+        k->op->convert(k, u->master, DTYPE_F32, u->anchor, DTYPE_F32, m->dst_elems);
+}
+
 /* First operation of a transfer. */
 static enum stream_state pack_source(void *arg, struct err *err)
 {
@@ -41,8 +64,11 @@ static enum stream_state pack_source(void *arg, struct err *err)
             *m->start_s = tick_now_s();
         if (!m->src_elems)
             return STREAM_DONE;
-        k->op->convert(k, (void *)(uintptr_t)m->call.in, m->wire, m->src, m->src_type,
-                       m->src_elems);
+        if (m->outer && m->engine->exact)
+            pack_exact(m);
+        else
+            k->op->convert(k, (void *)(uintptr_t)m->call.in, m->wire, m->src, m->src_type,
+                           m->src_elems);
         record_requested(m);
     }
     return move_has_ended(m) ? STREAM_DONE : STREAM_IDLE;
@@ -56,7 +82,9 @@ static enum stream_state store_result(void *arg, struct err *err)
 
     (void)err;
     if (!m->requests && m->dst_elems) {
-        if (m->add)
+        if (m->outer)
+            take_outer_step(m);
+        else if (m->add)
             k->op->accumulate(k, m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
         else
             k->op->convert(k, m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
@@ -187,6 +215,48 @@ static struct engine_move *sync_of(struct engine *e, int unit)
     return &u->sync;
 }
 
+/* Sums the masters of the groups, each rank those elements that it holds for its group. */
+static struct engine_move *outer_reduce_of(struct engine *e, int unit)
+{
+    struct engine_unit *u = &e->unit[unit];
+    const struct engine_share *o = &u->share[ENGINE_OPTIM], *g = &u->share[ENGINE_GROUP];
+
+    u->outer_reduce = (struct engine_move){
+        .call = {.handle = &u->size->handle[STEP_OUTER_REDUCE],
+                 .in = e->buffers.outer_send,
+                 .out = e->buffers.outer_recv},
+        .wire = e->outer_type,
+        .src = g->elems ? u->master + layout_offset(o->range, o->ranges, g->range->lo) : NULL,
+        .src_type = DTYPE_F32,
+        .src_elems = g->elems,
+        .dst = u->anchor,
+        .dst_elems = u->share[ENGINE_OUTER].elems,
+        .outer = u,
+        .requested = u->updated,
+    };
+    return &u->outer_reduce;
+}
+
+static struct engine_move *outer_gather_of(struct engine *e, int unit)
+{
+    struct engine_unit *u = &e->unit[unit];
+
+    u->outer_gather = (struct engine_move){
+        .call = {.handle = &u->size->handle[STEP_OUTER_GATHER],
+                 .in = e->buffers.adopt_send,
+                 .out = e->buffers.adopt_recv},
+        .wire = DTYPE_F32,
+        .src = u->anchor,
+        .src_type = DTYPE_F32,
+        .src_elems = u->share[ENGINE_OUTER].elems,
+        .dst = u->master,
+        .dst_type = DTYPE_F32,
+        .dst_elems = u->share[ENGINE_OPTIM].elems,
+        .requested = u->updated,
+    };
+    return &u->outer_gather;
+}
+
 int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
                     const struct engine_issue *issue)
 {
@@ -213,9 +283,11 @@ int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
             ticket = push_move(e, STEP_GATHER, first, &at_once);
         return last ? push_move(e, STEP_GATHER, last, issue) : ticket;
     }
-    struct engine_move *m = lane == STEP_REDUCE    ? reduce_of(e, unit, buffer)
-                            : lane == STEP_CONVERT ? convert_of(e, unit)
-                                                   : sync_of(e, unit);
+    struct engine_move *m = lane == STEP_REDUCE         ? reduce_of(e, unit, buffer)
+                            : lane == STEP_CONVERT      ? convert_of(e, unit)
+                            : lane == STEP_OUTER_REDUCE ? outer_reduce_of(e, unit)
+                            : lane == STEP_OUTER_GATHER ? outer_gather_of(e, unit)
+                                                        : sync_of(e, unit);
     m->start_s = t ? &t->start_s : NULL;
     m->end_s = t ? &t->end_s : NULL;
     return push_move(e, lane, m, issue);

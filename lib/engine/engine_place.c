@@ -20,12 +20,13 @@ void *engine_frozen(const struct engine *e, const struct engine_unit *u)
 static void measure_unit(struct engine *e, struct engine_unit *u, const struct model_unit *mu,
                          struct step_unit *held)
 {
-    struct plan_strategy s = e->plan->strategy;
-    const enum letter letter[ENGINE_SHARES] = {s.params, s.grads, s.optimizer, s.params};
+    struct plan_strategy s = plan_inner(&e->plan->settings, e->plan->strategy);
+    const enum letter letter[ENGINE_SHARES] = {
+        s.params, s.grads, s.optimizer, s.params, e->step.lane[STEP_OUTER_REDUCE].to, LETTER_I};
 
     u->elems = mu->elems;
     u->trained = mu->trained;
-    for (int i = 0; i < ENGINE_SHARES; i++) {
+    for (int i = 0; i < (e->periods ? ENGINE_SHARES : ENGINE_OUTER); i++) {
         int64_t elems = i == ENGINE_FROZEN ? u->elems - u->trained : u->trained;
         struct engine_share *h = &u->share[i];
         h->elems = layout_elems(&e->layout, letter[i], e->world->rank, elems);
@@ -42,6 +43,8 @@ static void measure_unit(struct engine *e, struct engine_unit *u, const struct m
                                .grads = u->share[ENGINE_GRADS].elems,
                                .optim = u->share[ENGINE_OPTIM].elems,
                                .frozen = u->share[ENGINE_FROZEN].elems,
+                               .group = u->share[ENGINE_GROUP].elems,
+                               .outer = u->share[ENGINE_OUTER].elems,
                                .count = 1};
 }
 
@@ -61,6 +64,8 @@ static void place_memory(struct engine *e)
         u->master = states[i].master;
         u->m = states[i].m;
         u->v = states[i].v;
+        u->anchor = states[i].anchor;
+        u->momentum = states[i].momentum;
     }
     mem_free(states);
     net_place(&e->net, &e->own);
@@ -106,12 +111,13 @@ static int find_size(struct engine *e, int64_t elems, int frozen, struct engine_
     **out = (struct engine_size){.elems = elems, .frozen = frozen};
     for (int kind = 0; kind < STEP_COMPUTE; kind++) {
         const struct plan_lane *lane = &e->step.lane[kind];
-        int sums = kind == STEP_REDUCE || kind == STEP_CONVERT;
+        const enum dtype type[STEP_COMPUTE] = {e->seen_type, e->reduce_type, e->reduce_type,
+                                               e->seen_type, e->outer_type,  DTYPE_F32};
         struct coll_spec spec = {.phases = lane->trimmed,
                                  .from = lane->from,
                                  .to = lane->to,
                                  .elems = elems,
-                                 .type = sums ? e->reduce_type : e->seen_type,
+                                 .type = type[kind],
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
                                  .chunk_bytes = e->plan->chunk_bytes,
                                  .coded = lane->coded,
@@ -122,6 +128,21 @@ static int find_size(struct engine *e, int64_t elems, int frozen, struct engine_
             return -1;
     }
     return 0;
+}
+
+/* For the reports: bytes that each rank sends to bring the new parameters of all units to their
+   layout. */
+static int share_sync_traffic(struct engine *e, enum engine_lists which,
+                              struct coll_traffic *all, struct err *err)
+{
+    const struct step *s = &engine_list(e, which, e->step.shape.micros)->step;
+    struct coll_traffic sync = {0};
+
+    for (int i = 0; i < s->rows; i++)
+        if (s->row[i].lane >= STEP_SYNC && s->row[i].lane < STEP_COMPUTE)
+            coll_traffic_add(&sync, &e->unit[s->row[i].unit].size->handle[s->row[i].lane].mine,
+                             1);
+    return world_allgather(e->world, &sync, sizeof sync, all, err);
 }
 
 static int prepare_collectives(struct engine *e, struct err *err)
@@ -140,13 +161,11 @@ static int prepare_collectives(struct engine *e, struct err *err)
         return -1;
     if (bytes)
         place_residuals(e);
-    /* For the reports: bytes that each rank sends in a parameter sync of all units. */
-    const struct step *s = &engine_list(e, ENGINE_STEPS, e->step.shape.micros)->step;
-    struct coll_traffic sync = {0};
-    for (int i = 0; i < s->rows; i++)
-        if (s->row[i].lane == STEP_SYNC)
-            coll_traffic_add(&sync, &e->unit[s->row[i].unit].size->handle[STEP_SYNC].mine, 1);
-    return world_allgather(e->world, &sync, sizeof sync, e->sync_traffic, err);
+    return share_sync_traffic(e, ENGINE_STEPS, e->sync_traffic, err) ||
+                   (e->periods &&
+                    share_sync_traffic(e, ENGINE_ENDS, e->sync_traffic + e->world->ranks, err))
+               ? -1
+               : 0;
 }
 
 int engine_check(const struct plan *p, int ranks, struct err *err)
@@ -194,6 +213,7 @@ static void set_step(struct engine *e, enum device_kind device)
     e->step.shape.trains = trains;
     e->step.space.grad = e->grad_type; /* differs from the plan's if sums are exact */
     e->step.space.reduce = e->reduce_type;
+    e->step.space.outer = e->outer_type;
     if (e->exact || e->apart)
         e->step.space.apart = e->layered;
     e->slot = mem_new((size_t)e->step.space.slots + 1, sizeof *e->slot);
@@ -236,9 +256,9 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     e->unit = mem_new((size_t)e->model->units, sizeof *e->unit);
     if (engine_device_events(e, err))
         return -1;
-    e->words = mem_new((size_t)e->world->ranks, sizeof *e->words);
+    e->words = mem_new(2 * (size_t)e->world->ranks, sizeof *e->words);
     e->traffic = mem_new((size_t)e->world->ranks, sizeof *e->traffic);
-    e->sync_traffic = mem_new((size_t)e->world->ranks, sizeof *e->sync_traffic);
+    e->sync_traffic = mem_new(2 * (size_t)e->world->ranks, sizeof *e->sync_traffic);
     e->ranges = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *e->ranges);
     struct step_unit *held = mem_new((size_t)e->model->units, sizeof *held);
     for (int i = 0; i < e->model->units; i++)
@@ -265,12 +285,15 @@ static int open_arenas(struct engine *e, struct err *err)
                                    .meter = e->meter,
                                    .meter_run = e->meter_run};
     struct step_unit l = step_largest(&e->step.space);
-    int w = dtype_bytes(e->seen_type), r = dtype_bytes(e->reduce_type);
+    int w = dtype_bytes(e->seen_type), r = dtype_bytes(e->reduce_type),
+        o = dtype_bytes(e->outer_type);
     const struct coll_stage all[] = {
         [STEP_GATHER] = {(l.params > l.frozen ? l.params : l.frozen) * w, l.elems * w},
         [STEP_REDUCE] = {l.trained * r, l.grads * r},
         [STEP_CONVERT] = {l.grads * r, l.optim * r},
         [STEP_SYNC] = {l.optim * w, l.params * w},
+        [STEP_OUTER_REDUCE] = {l.group * o, l.outer * o},
+        [STEP_OUTER_GATHER] = {l.outer * 4, l.optim * 4},
     };
 
     for (int kind = 0; kind < STEP_COMPUTE; kind++)
@@ -282,6 +305,9 @@ static int open_arenas(struct engine *e, struct err *err)
     if (world_agree(e->world, rc, err))
         return -1;
     if (coll_open(&e->coll, e->world, &e->plan->groups, &options, err))
+        return -1;
+    if (e->periods &&
+        world_peers_open(e->world, e->plan->groups.group_of[e->world->rank], &e->group, err))
         return -1;
     if (!gpu)
         arena_borrow(&e->shared, shared ? coll_take(&e->coll, shared) : NULL, shared);
@@ -302,12 +328,15 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
                          .exact = options->exact,
                          .apart = options->apart,
                          .layered = plan_layered(&plan->settings),
+                         .periods = plan_apart(&plan->settings, &plan->groups),
+                         .group = {.ranks = 1},
                          .masked = options->masked,
                          .transport = options->transport,
                          .meter = options->meter,
                          .meter_run = options->meter_run,
                          .grad_type = options->exact ? DTYPE_F64 : plan->grad_type,
                          .reduce_type = options->exact ? DTYPE_F64 : plan->wire_type,
+                         .outer_type = options->exact ? DTYPE_F64 : DTYPE_F32,
                          .seen_type = plan_params_wire(&plan->settings)};
     if (world_agree(world, set_up(e, options, err), err) || open_arenas(e, err) ||
         prepare_collectives(e, err)) {
@@ -315,8 +344,12 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
         return -1;
     }
     /* A conversion has at most three operations. */
-    const int space[STEP_COMPUTE] = {ENGINE_PARTS * e->step.space.slots, e->step.shape.buckets,
-                                     e->model->units, e->model->units};
+    const int space[STEP_COMPUTE] = {ENGINE_PARTS * e->step.space.slots,
+                                     e->step.shape.buckets,
+                                     e->model->units,
+                                     e->model->units,
+                                     e->model->units,
+                                     e->model->units};
     for (int lane = 0; lane < STEP_COMPUTE; lane++)
         e->stream[lane] = stream_open(e->coll.runner, 3 * space[lane] + 3);
     *out = e;
@@ -336,6 +369,7 @@ void engine_close(struct engine *e)
             coll_free(&e->size[i].handle[kind]);
         }
     coll_close(&e->coll);
+    world_peers_close(&e->group);
     for (int i = 0; e->unit && i < e->model->units; i++)
         for (int k = 0; k < ENGINE_SHARES; k++)
             mem_free(e->unit[i].share[k].range);

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const state_names[] = {"params", "grads", "optimizer", "frozen params"};
+static const char *const state_names[] = {"params", "grads", "optimizer", "frozen params",
+                                          "outer state"};
 
 static int by_start(const void *a, const void *b)
 {
@@ -89,7 +90,7 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
    `first`, the audited unit of the same size.  One agreement covers all units. */
 static int audit_shares(const struct engine *e, int unit, int first, struct err *err)
 {
-    for (int i = 0; i < ENGINE_SHARES; i++) {
+    for (int i = 0; i < ENGINE_GROUP; i++) {
         const struct engine_share *s = &e->unit[unit].share[i], *f = &e->unit[first].share[i];
         int64_t sum = 0;
         for (int k = 0; k < s->ranges; k++)
@@ -116,8 +117,10 @@ void engine_magnitudes(struct engine *e, int on)
 
 int engine_audit(struct engine *e, struct err *err)
 {
-    struct plan_strategy s = e->plan->strategy;
-    const enum letter letter[ENGINE_SHARES] = {s.params, s.grads, s.optimizer, s.params};
+    struct plan_strategy s = plan_inner(&e->plan->settings, e->plan->strategy);
+    const enum letter letter[] = {s.params, s.grads, s.optimizer, s.params,
+                                  e->step.lane[STEP_OUTER_REDUCE].to};
+    int states = e->periods ? ENGINE_OUTER + 1 : ENGINE_OUTER;
     size_t most = (size_t)layout_ranges_max(&e->layout), ranks = (size_t)e->world->ranks;
     size_t bytes = sizeof(struct holding) + most * sizeof(struct range);
     struct holding *mine = mem_new(1, bytes);
@@ -131,7 +134,7 @@ int engine_audit(struct engine *e, struct err *err)
                e->unit[first].frozen_size != e->unit[i].frozen_size)
             first++;
         rc = world_agree(e->world, audit_shares(e, i, first, err), err);
-        for (int state = 0; rc == 0 && first == i && state < ENGINE_SHARES; state++) {
+        for (int state = 0; rc == 0 && first == i && state < states; state++) {
             const struct engine_share *h = &e->unit[i].share[state];
             mine->ranges = h->ranges;
             memcpy(mine->range, h->range, (size_t)h->ranges * sizeof *h->range);
@@ -154,8 +157,9 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-enum { HASHED_PARAMS, HASHED_STATES = 4 };
-static const char *const hashed_names[] = {"params", "master", "exp_avg", "exp_avg_sq"};
+enum { HASHED_PARAMS, HASHED_MASTER, HASHED_MOMENTUM = 4, HASHED_STATES };
+static const char *const hashed_names[] = {"params", "master", "exp_avg", "exp_avg_sq",
+                                           "outer_momentum"};
 
 /* Sums of element hashes, so that the order does not matter. */
 struct hash {
@@ -163,18 +167,31 @@ struct hash {
     uint64_t whole; /* over all elements that this rank holds */
 };
 
+static int proof_share_of(int state)
+{
+    return state == HASHED_PARAMS     ? ENGINE_PARAMS
+           : state == HASHED_MOMENTUM ? ENGINE_OUTER
+                                      : ENGINE_OPTIM;
+}
+
+/* Whether each group has its own: the moments, with periods. */
+static int is_own(const struct engine *e, int state)
+{
+    return e->periods && state > HASHED_MASTER && state < HASHED_MOMENTUM;
+}
+
 static int add_range(struct engine *e, int unit, int state, struct range at, uint64_t *sum,
                      struct err *err)
 {
     const struct engine_unit *u = &e->unit[unit];
     int params = state == HASHED_PARAMS, frozen = at.lo >= u->trained;
-    const void *from[] = {frozen ? engine_frozen(e, u) : u->params, u->master, u->m, u->v};
+    const void *from[] = {frozen ? engine_frozen(e, u) : u->params, u->master, u->m, u->v,
+                          u->momentum};
     enum dtype type = params ? e->plan->param_type : DTYPE_F32;
     struct engine_shard shard = {from[state], type,
-                                 &u->share[frozen   ? ENGINE_FROZEN
-                                           : params ? ENGINE_PARAMS
-                                                    : ENGINE_OPTIM]};
-    uint64_t key = (uint64_t)unit << 48 | (uint64_t)state << 46;
+                                 &u->share[frozen ? ENGINE_FROZEN : proof_share_of(state)]};
+    uint64_t key = (uint64_t)unit << 48 |
+                   (state < HASHED_MOMENTUM ? (uint64_t)state << 46 : UINT64_C(7) << 45);
 
     for (int64_t x = at.lo; x < at.hi;) {
         struct range part = {x, at.hi - x < ENGINE_PIECE ? at.hi : x + ENGINE_PIECE};
@@ -193,7 +210,8 @@ static int add_range(struct engine *e, int unit, int state, struct range at, uin
 static int add_vector(struct engine *e, int unit, int state, struct range at,
                       const struct engine_share *own, struct hash *h, struct err *err)
 {
-    int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, at.hi - at.lo, e->ranges);
+    int n = layout_ranges(&e->layout, is_own(e, state) ? LETTER_I : LETTER_G, e->world->rank,
+                          at.hi - at.lo, e->ranges);
 
     for (int i = 0; i < n; i++) {
         struct range r = {at.lo + e->ranges[i].lo, at.lo + e->ranges[i].hi};
@@ -216,7 +234,7 @@ static int add_hash(struct engine *e, int unit, int state, struct hash *h, struc
     int params = state == HASHED_PARAMS;
 
     if (add_vector(e, unit, state, (struct range){0, u->trained},
-                   &u->share[params ? ENGINE_PARAMS : ENGINE_OPTIM], h, err))
+                   &u->share[proof_share_of(state)], h, err))
         return -1;
     return params ? add_vector(e, unit, state, (struct range){u->trained, u->elems},
                                &u->share[ENGINE_FROZEN], h, err)
@@ -227,8 +245,10 @@ static int add_hash(struct engine *e, int unit, int state, struct hash *h, struc
 static int copies_differ(const struct engine *e, int state, const struct hash *all, int stride,
                          uint64_t *once)
 {
-    struct plan_strategy s = e->plan->strategy;
-    enum letter letter = state == HASHED_PARAMS ? s.params : s.optimizer;
+    struct plan_strategy s = plan_inner(&e->plan->settings, e->plan->strategy);
+    enum letter letter = state == HASHED_PARAMS     ? s.params
+                         : state == HASHED_MOMENTUM ? e->step.lane[STEP_OUTER_REDUCE].to
+                                                    : s.optimizer;
     const struct groups *g = &e->plan->groups;
     uint64_t copies = (uint64_t)copies_of(g, letter), whole = 0;
 
@@ -237,7 +257,7 @@ static int copies_differ(const struct engine *e, int state, const struct hash *a
         *once += all[r * stride].once;
         whole += all[r * stride].whole;
     }
-    return whole != copies * *once;
+    return !is_own(e, state) && whole != copies * *once;
 }
 
 /* Collective, after copies of a state were found to differ: finds the unit. */
@@ -264,18 +284,18 @@ int engine_hash(struct engine *e, uint64_t *hash, struct err *err)
 {
     struct hash mine[HASHED_STATES] = {{0}}, *all;
     uint64_t once, sum = 0;
-    int bad = -1;
+    int bad = -1, states = e->periods ? HASHED_STATES : HASHED_MOMENTUM;
 
-    int rc = stream_wait_all(e->stream[STEP_SYNC], err);
+    int rc = engine_drain(e, err);
     for (int unit = 0; unit < e->model->units; unit++)
-        for (int s = 0; rc == 0 && s < HASHED_STATES; s++)
+        for (int s = 0; rc == 0 && s < states; s++)
             rc = add_hash(e, unit, s, &mine[s], err);
     rc = world_agree(e->world, rc, err);
     if (rc)
         return rc;
     all = mem_new((size_t)e->world->ranks * HASHED_STATES, sizeof *all);
     rc = world_allgather(e->world, mine, sizeof mine, all, err);
-    for (int s = 0; rc == 0 && s < HASHED_STATES; s++) {
+    for (int s = 0; rc == 0 && s < states; s++) {
         if (copies_differ(e, s, all + s, HASHED_STATES, &once))
             bad = bad < 0 ? s : bad;
         sum += once;

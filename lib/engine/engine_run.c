@@ -21,7 +21,8 @@ struct engine_list *engine_list(struct engine *e, enum engine_lists which, int m
     if (l->step.row && l->micros == micros)
         return l;
     shape.micros = micros;
-    shape.early_update = which == ENGINE_EARLY;
+    shape.early_update = which == ENGINE_EARLY || which == ENGINE_ENDS_EARLY;
+    shape.outer = which == ENGINE_ENDS || which == ENGINE_ENDS_EARLY;
     if (which == ENGINE_EVALUATIONS) {
         shape.evaluate = 1;
         shape.first_trained = shape.visits;
@@ -44,6 +45,11 @@ void engine_lists_release(struct engine *e)
         mem_free(e->list[i].ticket);
     }
     mem_free((void *)(uintptr_t)e->step.shape.trains);
+}
+
+int engine_ends(const struct engine *e)
+{
+    return e->running == &e->list[ENGINE_ENDS] || e->running == &e->list[ENGINE_ENDS_EARLY];
 }
 
 int engine_drain(struct engine *e, struct err *err)
@@ -95,7 +101,7 @@ static int run_kernel(struct engine *e, struct engine_list *l, int i, struct eng
         [STEP_BEGIN] = engine_begin,       [STEP_FORWARD] = engine_forward,
         [STEP_BACKWARD] = engine_backward, [STEP_ACCUMULATE] = engine_accumulate,
         [STEP_NORM] = engine_norm,         [STEP_AGREE] = engine_agree,
-        [STEP_UPDATE] = engine_update};
+        [STEP_UPDATE] = engine_update,     [STEP_ADOPT] = engine_adopt};
     const struct step_row *r = &l->step.row[i];
     struct step_time *t = engine_trace_row(e, i);
 

@@ -207,6 +207,10 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
        targets is known only at its end (mean). */
     double tokens = (double)plan_sequences(&p->settings, p->groups.ranks) * p->seq;
     int early = optim && optim->clip <= 0 && optim->take_all && !e->masked;
+    int ends = e->periods && optim && optim->ends;
+    enum engine_lists which = ends    ? (early ? ENGINE_ENDS_EARLY : ENGINE_ENDS)
+                              : early ? ENGINE_EARLY
+                                      : ENGINE_STEPS;
     struct engine_run run = {.batch = batch,
                              .arg = arg,
                              .optim = optim,
@@ -220,9 +224,11 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
     e->mean = 1;
     e->word = (struct engine_word){0};
     engine_trace_begin(e);
-    int rc =
-        engine_run(e, engine_list(e, early ? ENGINE_EARLY : ENGINE_STEPS, e->step.shape.micros),
-                   &run, err);
+    if (ends)
+        e->outer = (struct kern_outer){.share = 1.0 / p->groups.count,
+                                       .lr = optim->outer_lr,
+                                       .momentum = optim->outer_momentum};
+    int rc = engine_run(e, engine_list(e, which, e->step.shape.micros), &run, err);
     engine_wait_compute(e);
     engine_trace_end(e);
     report->step_s = e->record.end_s - e->record.start_s;

@@ -33,13 +33,16 @@ static void add_fixed(struct engine *e, const void *grads, int64_t n)
     }
 }
 
-/* Sums the ranks' words in rank order. */
-static struct engine_word total_of(struct engine *e)
+/* Sums the words of all ranks, or of a group's, in rank order. */
+static struct engine_word total_of(struct engine *e, int group)
 {
+    const struct groups *g = &e->plan->groups;
     struct engine_word all = {0};
 
     for (int r = 0; r < e->world->ranks; r++) {
         const struct engine_word *w = &e->words[r];
+        if (group >= 0 && g->group_of[r] != group)
+            continue;
         all.loss += w->loss;
         all.sumsq += w->sumsq;
         fixed_join(&all.fixed_loss, &w->fixed_loss);
@@ -57,7 +60,24 @@ static struct engine_word total_of(struct engine *e)
     return all;
 }
 
-/* Fills this rank's word; its norm covers its G shards. */
+/* Exchanges the words of all ranks, or inside a period those of the group. */
+static int exchange_words(struct engine *e, int inside, struct err *err)
+{
+    const struct groups *g = &e->plan->groups;
+    struct engine_word *some = e->words + e->world->ranks;
+
+    if (!inside)
+        return world_allgather(e->world, &e->word, sizeof e->word, e->words, err);
+    if (world_peers_allgather(&e->group, &e->word, sizeof e->word, some, err))
+        return -1;
+    memset(e->traffic, 0, (size_t)e->world->ranks * sizeof *e->traffic);
+    for (int i = 0; i < e->group.ranks; i++)
+        e->words[groups_rank(g, g->group_of[e->world->rank], i)] = some[i];
+    return 0;
+}
+
+/* Fills this rank's word; its norm covers its shards of the gradient, which is summed over all
+   ranks (G), or inside a period over the group (I). */
 int engine_norm(struct engine *e, struct engine_run *run, const struct step_row *r,
                 struct err *err)
 {
@@ -70,7 +90,8 @@ int engine_norm(struct engine *e, struct engine_run *run, const struct step_row 
     for (int i = 0; i < e->model->units; i++) {
         const struct engine_unit *u = &e->unit[i];
         const struct engine_share *s = &u->share[ENGINE_OPTIM];
-        int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, u->trained, e->ranges);
+        int n = layout_ranges(&e->layout, e->periods ? LETTER_I : LETTER_G, e->world->rank,
+                              u->trained, e->ranges);
         for (int g = 0; g < n; g++) {
             int64_t at = layout_offset(s->range, s->ranges, e->ranges[g].lo);
             int64_t elems = e->ranges[g].hi - e->ranges[g].lo;
@@ -81,6 +102,7 @@ int engine_norm(struct engine *e, struct engine_run *run, const struct step_row 
         }
     }
     e->word.flags = run->optim && run->optim->flags ? *run->optim->flags : 0;
+    e->word.over |= atomic_load(&e->beyond);
     int rc = k->op->sumsq_take(k, &e->word.sumsq, &run->why);
     if (rc == 0) /* failures of other threads' work */
         rc = engine_device_state(e, &run->why);
@@ -88,42 +110,50 @@ int engine_norm(struct engine *e, struct engine_run *run, const struct step_row 
     return 0;
 }
 
-/* Combines loss, norm and bytes of all ranks: every rank gets the same bits. */
+/* Combines loss, norm and bytes of all ranks: every rank gets the same bits.  With periods the
+   norm, and so the decision, is the group's. */
 int engine_agree(struct engine *e, struct engine_run *run, const struct step_row *r,
                  struct err *err)
 {
     const struct plan *p = e->plan;
     const struct engine_optim *optim = run->optim;
     struct engine_report *report = run->report;
+    int inside = e->periods && !engine_ends(e);
     double start = tick_now_s();
 
     (void)r;
-    if (world_allgather(e->world, &e->word, sizeof e->word, e->words, err))
+    if (exchange_words(e, inside, err))
         return -1;
     e->idle_s += tick_now_s() - start;
     e->coll.waited_s += e->idle_s; /* once a step */
-    struct engine_word all = total_of(e);
-    if (all.failed) {
+    int group = e->periods ? p->groups.group_of[e->world->rank] : -1;
+    struct engine_word own = total_of(e, group), all = inside ? own : total_of(e, -1);
+    if (all.failed && !inside) { /* a device that has failed stays so */
         *err = run->why;
         return world_agree(e->world, e->word.failed ? -1 : 0, err);
     }
     report->tokens = plan_sequences(&p->settings, p->groups.ranks) * p->seq;
-    report->flags = all.flags;
+    report->agreed = !inside;
+    report->flags = inside ? 0 : all.flags;
     report->counted = all.counted;
-    e->mean = all.counted ? (double)report->tokens / (double)all.counted : 0;
+    e->mean = own.counted ? (double)report->tokens / (double)own.counted : 0;
     report->loss = all.counted ? all.loss / (double)all.counted : NAN;
-    report->grad_norm = sqrt(all.sumsq) * e->mean;
+    report->grad_norm = sqrt(own.sumsq) * e->mean;
     report->skipped =
-        optim && (!all.counted || (!optim->take_all &&
-                                   (!isfinite(report->grad_norm) || !isfinite(report->loss))));
-    int updates = optim && !report->skipped && e->running != &e->list[ENGINE_EARLY];
+        optim && (!own.counted || own.failed ||
+                  (!optim->take_all && (!isfinite(report->grad_norm) || !isfinite(own.loss))));
+    int early =
+        e->running == &e->list[ENGINE_EARLY] || e->running == &e->list[ENGINE_ENDS_EARLY];
+    int meets = optim && engine_ends(e),
+        updates = optim && (meets || !report->skipped) && !early;
     if (updates) /* the parameter sync is still to come */
         for (int i = 0; i < e->world->ranks; i++)
-            coll_traffic_add(&e->traffic[i], &e->sync_traffic[i], 1);
+            coll_traffic_add(&e->traffic[i], &e->sync_traffic[meets * e->world->ranks + i], 1);
     coll_traffic_busiest(&p->groups, e->traffic, &report->slow_bytes, &report->fast_bytes);
     if (report->skipped) /* its gradient leaves no useful residual */
         engine_residuals_clear(e);
     run->ends = !updates;
+    run->skips = report->skipped;
     if (updates)
         run->update = engine_clip(optim, report->grad_norm) * e->mean;
     return 0;
@@ -189,8 +219,19 @@ int engine_update(struct engine *e, struct engine_run *run, const struct step_ro
                   struct err *err)
 {
     (void)err;
-    update_unit(e, r->unit, run->optim, run->update);
-    if (!e->step.shape.has[STEP_SYNC])
+    if (!run->skips)
+        update_unit(e, r->unit, run->optim, run->update);
+    if (!e->step.shape.has[STEP_SYNC] && !engine_ends(e))
         engine_slice(e, r->unit);
+    return 0;
+}
+
+/* The master is what the groups have agreed on. */
+int engine_adopt(struct engine *e, struct engine_run *run, const struct step_row *r,
+                 struct err *err)
+{
+    (void)run;
+    (void)err;
+    engine_slice(e, r->unit);
     return 0;
 }

@@ -295,7 +295,7 @@ int checkup_make_header(const struct ckpt *c, int file, char **head, int64_t *by
 {
     const struct ckpt_file *was = &c->file[file];
     struct layout layout;
-    struct ckpt_shape shape = {&c->model, &layout, c->strategy, c->states, {{{0}, 0}}, 0, 0};
+    struct ckpt_shape shape = {&c->model, &layout, c->strategy, c->states, {{{0}, 0, 0}}, 0, 0};
     struct ckpt_shard shard;
 
     memcpy(shape.state, c->state, sizeof shape.state);

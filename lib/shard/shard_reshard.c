@@ -28,7 +28,7 @@ static int reshard_fill_folder(struct ckpt *c, const struct shard_request *what,
 {
     struct moves m = {.options = &what->options};
     struct layout layout;
-    struct ckpt_shape shape = {&c->model,    &layout, what->strategy, c->states, {{{0}, 0}},
+    struct ckpt_shape shape = {&c->model,    &layout, what->strategy, c->states, {{{0}, 0, 0}},
                                what->copies, 0};
     struct ckpt_sources source = {.stop = c->stop};
     struct shard_cut cut = {

@@ -55,7 +55,7 @@ static void write_ckpt(struct fixture *f, const char *groups_text, const char *w
         &f->layout,
         "IIG",
         3,
-        {{"params", DTYPE_BF16}, {"master", DTYPE_F32}, {"exp_avg", DTYPE_F32}},
+        {{"params", DTYPE_BF16, 0}, {"master", DTYPE_F32, 0}, {"exp_avg", DTYPE_F32, 0}},
         0,
         0};
     int n = f->layout.groups.ranks;
