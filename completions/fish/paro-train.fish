@@ -46,6 +46,8 @@ complete -c paro-train -l beta1 -r -d 'Decay of AdamW\'s first moment (default: 
 complete -c paro-train -l beta2 -r -d 'Decay of AdamW\'s second moment (default: 0.95)'
 complete -c paro-train -l eps -r -d 'AdamW\'s epsilon (default: 1e-8)'
 complete -c paro-train -l weight-decay -r -d 'Weight decay of matrices and embeddings (default: 0.1)'
+complete -c paro-train -l outer-lr -r -d 'In a plan with --sync-every: learning rate of the outer step (default: 0.7)'
+complete -c paro-train -l outer-momentum -r -d 'In a plan with --sync-every: Nesterov\'s momentum of the outer step (default: 0.9)'
 complete -c paro-train -l clip -r -d 'Clip the gradient\'s global norm; 0: never (default: 1.0)'
 complete -c paro-train -l skip-nonfinite -r -d '1: skip steps whose loss or gradient is not finite; 0: never (default: 1)'
 complete -c paro-train -l max-skipped -r -d 'Abort after this many consecutive skipped steps (default: 100)'

@@ -114,6 +114,16 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
         train_settings_init(&t->settings, files, 2, run->given, err) ||
         (files[0].text && train_data_was(t, files, err)))
         return -1;
+    const char *alone = !t->plan.sync_every         ? NULL
+                        : run->against              ? "--against"
+                        : run->trace_step           ? "--trace-step"
+                        : t->settings.drop_easy > 0 ? "--drop-easy"
+                                                    : NULL;
+    if (alone)
+        return err_set(err, ERR_INPUT,
+                       "%s with a plan whose groups train apart (sync_every %d), expected one"
+                       " without",
+                       alone, t->plan.sync_every);
     if (run->trace_step &&
         num_count(run->trace_step, 1, (int64_t)t->settings.steps, &t->trace_step, err))
         return err_prefix(err, "--trace-step: ");
@@ -206,16 +216,38 @@ static int agree_failure(struct train *t, struct err *err)
     return world_agree(t->world, failed ? -1 : 0, err);
 }
 
-/* Same outcome on every rank: all know the norm. */
+/* Same outcome on every rank: all know the norm.  With periods only the group does: the others
+   learn it when they meet. */
 static int watch_skipped(struct train *t, int skipped, struct err *err)
 {
     t->skipped = skipped ? t->skipped + 1 : 0;
-    if ((double)t->skipped < t->settings.max_skipped)
+    if ((double)t->skipped < t->settings.max_skipped || t->flags & TRAIN_FAILED)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "no gradient was finite, of targets that count, since step %" PRId64
-                   ": %" PRId64 " steps skipped in a row (--max-skipped)",
-                   t->step - t->skipped + 1, t->skipped);
+    if (t->plan.sync_every) {
+        t->flags |= TRAIN_FAILED;
+        err = &t->failure;
+    }
+    err_set(err, ERR_INPUT,
+            "no gradient was finite, of targets that count, since step %" PRId64 ": %" PRId64
+            " steps skipped in a row (--max-skipped)",
+            t->step - t->skipped + 1, t->skipped);
+    return t->plan.sync_every ? 0 : -1;
+}
+
+int train_meets(const struct train *t, int64_t step)
+{
+    int every = t->plan.sync_every;
+
+    return !every || step % every == 0 || step == (int64_t)t->settings.steps;
+}
+
+int train_due(const struct train *t, double every)
+{
+    int64_t n = (int64_t)every, step = t->step;
+
+    while (n && step > 0 && !train_meets(t, step - 1) && step % n)
+        step--;
+    return n && step % n == 0;
 }
 
 /* A gradient that is not finite is no measure of importance. */
@@ -264,9 +296,11 @@ static int run_step(struct train *t, int *stopped, struct err *err)
                              .clip = t->settings.clip,
                              .take_all = !t->settings.skip_nonfinite,
                              .step = t->step + 1,
-                             .flags = &t->flags};
+                             .flags = &t->flags,
+                             .ends = train_meets(t, t->step + 1),
+                             .outer_lr = t->settings.outer_lr,
+                             .outer_momentum = t->settings.outer_momentum};
     struct engine_report report;
-    int64_t every = (int64_t)t->settings.save_every;
 
     if (t->against && engine_against_begin(t->against, err))
         return -1;
@@ -277,7 +311,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     if (report.flags & TRAIN_FAILED)
         return agree_failure(t, err);
     if ((t->against && engine_against_end(t->against, train_read_batch, t, &o, &report, err)) ||
-        (t->run->exact && engine_hash(t->engine, &t->hash, err))) {
+        (t->run->exact && report.agreed && engine_hash(t->engine, &t->hash, err))) {
         /* A read error of the second engine must be agreed: all ranks are here. */
         t->differs = err->code == ERR_MISMATCH && agree_failure(t, err) == 0;
         return -1;
@@ -286,20 +320,25 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     t->step++;
     t->tokens += report.tokens;
     t->loss = report.loss;
-    if (train_eval(t, err))
+    t->eval_loss = NAN;
+    if (report.agreed && train_eval(t, err))
         return -1;
     if (t->world->rank == 0 && t->unlogged.code == ERR_NONE)
         train_log_step(t, &report, o.lr, &t->unlogged);
     t->save_s = NAN;
+    if (watch_skipped(t, report.skipped, err))
+        return -1;
+    if (!report.agreed)
+        return 0;
     *stopped = (report.flags & TRAIN_STOP) != 0;
-    if (train_save_advance(t, report.flags, err) || watch_skipped(t, report.skipped, err) ||
-        change_masks(t, err) || train_easy_step(t, err))
+    if (train_save_advance(t, report.flags, err) || change_masks(t, err) ||
+        train_easy_step(t, err))
         return -1;
     double start = tick_now_s();
     train_save_local(t);
-    if (t->local_saver && t->step % (int64_t)t->settings.local_every == 0)
+    if (t->local_saver && train_due(t, t->settings.local_every))
         t->save_s = tick_now_s() - start;
-    if (!(report.flags & TRAIN_SAVE) && !(every && t->step % every == 0))
+    if (!(report.flags & TRAIN_SAVE) && !train_due(t, t->settings.save_every))
         return 0;
     if (t->save)
         unlink(t->save);

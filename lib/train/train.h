@@ -54,6 +54,10 @@
     X(eps, "eps", F, "1e-8", 0, 1, "AdamW's epsilon")                                          \
     X(weight_decay, "weight-decay", F, "0.1", 0, 10,                                           \
       "Weight decay of matrices and embeddings")                                               \
+    X(outer_lr, "outer-lr", F, "0.7", 0, 1e3,                                                  \
+      "In a plan with --sync-every: learning rate of the outer step")                          \
+    X(outer_momentum, "outer-momentum", F, "0.9", 0, 0.999999,                                 \
+      "In a plan with --sync-every: Nesterov's momentum of the outer step")                    \
     X(clip, "clip", F, "1.0", 0, 1e9, "Clip the gradient's global norm; 0: never")             \
     X(skip_nonfinite, "skip-nonfinite", I, "1", 0, 1,                                          \
       "1: skip steps whose loss or gradient is not finite; 0: never")                          \

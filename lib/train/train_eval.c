@@ -55,12 +55,12 @@ struct eval_sums {
 int train_eval(struct train *t, struct err *err)
 {
     const struct plan *p = &t->plan;
-    int64_t every = (int64_t)t->settings.eval_every, round = (int64_t)t->world->ranks;
+    int64_t round = (int64_t)t->world->ranks;
     struct turn turn = {.train = t};
     struct eval_sums mine = {0}, sum = {0}, *all;
 
     t->eval_loss = NAN;
-    if (!every || t->step % every)
+    if (!train_due(t, t->settings.eval_every))
         return 0;
     round *= p->micro_batch;
     turn.all = turn.windows = data_eval_windows(&t->data);

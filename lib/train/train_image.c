@@ -25,14 +25,21 @@ static int64_t part_elems(const struct train_images *s, enum train_part part, in
     return r.hi - r.lo;
 }
 
-/* Ranges of the G shard of `rank` in a part of the unit; owned by the caller. */
-static struct range *g_ranges(const struct train_images *s, int rank, enum train_part part,
-                              int unit, int *n)
+/* Whether a state of a part, as engine_values counts it, is of each group alone. */
+static int is_of_group(const struct train_images *s, enum train_part part, int state)
+{
+    return part == PART_TRAINED && s->shape->state[state + 1].groups > 1;
+}
+
+/* Ranges of the shard of `rank` in a part of the unit; owned by the caller. */
+static struct range *image_ranges(const struct train_images *s, int rank, enum train_part part,
+                                  int state, int unit, int *n)
 {
     const struct layout *l = s->shape->layout;
+    enum letter letter = is_of_group(s, part, state) ? LETTER_I : LETTER_G;
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
 
-    *n = layout_ranges(l, LETTER_G, rank, part_elems(s, part, unit), r);
+    *n = layout_ranges(l, letter, rank, part_elems(s, part, unit), r);
     return r;
 }
 
@@ -53,17 +60,25 @@ static int image_holds(const struct train_images *s, enum letter letter, int hol
 /* Whether the states of `holder` lack some of that part of the shard of `rank`. */
 static int lacks(const struct train_images *s, int holder, int rank, enum train_part part)
 {
-    const struct plan_strategy *p = &s->train->plan.strategy;
-    enum letter letter = part == PART_TRAINED ? p->optimizer : p->params;
-    int has = 1, n;
+    const struct plan *plan = &s->train->plan;
+    const struct groups *g = &s->shape->layout->groups;
+    struct plan_strategy p = plan_inner(&plan->settings, plan->strategy);
+    enum letter letter = part == PART_TRAINED ? p.optimizer : p.params;
+    int has = !is_of_group(s, part, 1) || g->group_of[holder] == g->group_of[rank], n;
 
     for (int u = 0; has && u < s->shape->model->units; u++) {
-        struct range *r = g_ranges(s, rank, part, u, &n);
+        struct range *r = image_ranges(s, rank, part, 0, u, &n);
         for (int k = 0; has && k < n; k++)
             has = image_holds(s, letter, holder, part_elems(s, part, u), r[k]);
         mem_free(r);
     }
     return !has;
+}
+
+/* The end of a part's states: without periods there is no outer momentum. */
+static int image_end(const struct train_images *s, enum train_part part)
+{
+    return part == PART_TRAINED ? s->shape->states - 1 : first_state[part + 1];
 }
 
 /* Places a part in the order in which it is sent: the same for its owner and its holder. */
@@ -72,12 +87,16 @@ static void place_part(struct train_images *s, struct train_image *i, enum train
     int64_t before = s->arena.used;
 
     i->data[part] = arena_take(&s->arena, 0);
-    for (int u = 0; u < s->shape->model->units; u++) {
-        int64_t elems =
-            layout_elems(s->shape->layout, LETTER_G, i->rank, part_elems(s, part, u));
-        for (int k = first_state[part]; k < first_state[part + 1]; k++)
+    for (int u = 0; u < s->shape->model->units; u++)
+        for (int k = first_state[part]; k < image_end(s, part); k++) {
+            int n;
+            struct range *r = image_ranges(s, i->rank, part, k - first_state[part], u, &n);
+            int64_t elems = 0;
+            while (n-- > 0)
+                elems += r[n].hi - r[n].lo;
+            mem_free(r);
             i->state[u][k] = arena_take(&s->arena, 4 * elems);
-    }
+        }
     i->bytes[part] = s->arena.used - before;
 }
 
@@ -148,15 +167,15 @@ static int take_unit(struct train_images *s, const struct train_image *i, enum t
 {
     int64_t at = part_range(s, part, unit).lo;
     int first = first_state[part], n, rc = 0;
-    struct range *r = g_ranges(s, i->rank, part, unit, &n);
 
-    for (int state = first; rc == 0 && state < first_state[part + 1]; state++) {
+    for (int state = first; rc == 0 && state < image_end(s, part); state++) {
+        struct range *r = image_ranges(s, i->rank, part, state - first, unit, &n);
         float *to = i->state[unit][state];
         for (int k = 0; rc == 0 && k < n; to += r[k].hi - r[k].lo, k++)
             rc = engine_values(s->train->engine, unit, state - first,
                                (struct range){at + r[k].lo, at + r[k].hi}, DTYPE_F32, to, err);
+        mem_free(r);
     }
-    mem_free(r);
     return rc;
 }
 
@@ -177,13 +196,16 @@ int train_image_fill(void *arg, int unit, int state, struct range at, void *out,
 {
     const struct train_image *i = arg;
     const struct train_images *s = i->set;
+    int64_t elems = at.hi - at.lo;
+    at.lo = ckpt_element(s->shape->model, unit, &s->shape->state[state], at.lo);
+    at.hi = at.lo + elems;
     enum train_part part = at.lo >= part_range(s, PART_TRAINED, unit).hi;
     enum dtype type = s->shape->state[state].type;
     int from = state > 0 ? state - 1 : 0, n;
 
     if (!s->copied || !i->data[part])
         return engine_values(s->train->engine, unit, from, at, type, out, err);
-    struct range *r = g_ranges(s, i->rank, part, unit, &n);
+    struct range *r = image_ranges(s, i->rank, part, from, unit, &n);
     int64_t first = layout_offset(r, n, at.lo - part_range(s, part, unit).lo);
     const float *data = i->state[unit][first_state[part] + from];
     dtype_convert(out, type, data + first, DTYPE_F32, at.hi - at.lo);

@@ -15,10 +15,11 @@
  *     own shard       | unit 0 | unit 1 | ...    read in place; copied if a holder lacks it
  *     copy of 2's     | unit 0 | unit 1 | ...    read in place, or sent by rank 2
  *
- * A unit's trained part is its master and both moments, in f32.
+ * A unit's trained part is its master and both moments, and with periods the outer momentum, in
+ * f32.  With periods the moments are the group's: a rank writes its I shard of them.
  */
 enum train_part { PART_TRAINED, PART_FROZEN, PARTS };
-enum { TRAIN_STATES = 3 };
+enum { TRAIN_STATES = 4 };
 
 struct train_image {
     struct train_images *set; /* borrowed */

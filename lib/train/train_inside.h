@@ -231,6 +231,14 @@ int train_trace_open(struct train *t, struct err *err);
 void train_trace_before(struct train *t);
 int train_trace_after(struct train *t, struct err *err);
 
+/*
+ * Whether the ranks meet after `step`: after each step, with periods at their ends; the last
+ * step ends one.  And whether what is done every so many steps is due after the current one, at
+ * which they meet: with periods at the first end from a multiple on.
+ */
+int train_meets(const struct train *t, int64_t step);
+int train_due(const struct train *t, double every);
+
 /* train_eval.c: sets t->eval_loss after a step; NAN if no evaluation is due.  Collective. */
 int train_eval(struct train *t, struct err *err);
 

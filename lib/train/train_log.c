@@ -122,7 +122,8 @@ static void fill_record(struct train *t, const struct engine_report *r, double l
     SET(update_s, r->update_s);
     SET(gather_wait_s, r->wait_s[STEP_GATHER]);
     SET(grads_wait_s, r->wait_s[STEP_REDUCE] + r->wait_s[STEP_CONVERT]);
-    SET(sync_wait_s, r->wait_s[STEP_SYNC]);
+    SET(sync_wait_s,
+        r->wait_s[STEP_SYNC] + r->wait_s[STEP_OUTER_REDUCE] + r->wait_s[STEP_OUTER_GATHER]);
     SET(slow_bytes, (double)r->slow_bytes);
     SET(fast_bytes, (double)r->fast_bytes);
     SET(state_bytes, (double)engine_state_bytes(t->engine));
@@ -160,7 +161,7 @@ static void log_put_json(const struct train *t, FILE *out)
         else
             jout_num(&j, row->key, m->value[i]);
     }
-    if (t->run->exact) {
+    if (t->run->exact && train_meets(t, t->step)) {
         char hash[17];
         snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
         jout_text(&j, "state_hash", hash);

@@ -38,7 +38,7 @@
 #include "train/train_inside.h"
 
 enum phase { NONE, BEGUN, WRITING, PUBLISHING };
-enum { STATES = 4, ENTRY_BYTES_MAX = 256 << 20 };
+enum { ENTRY_BYTES_MAX = 256 << 20 };
 enum tag { TAG_FOLDER = PARTS, TAG_ENTRY, TAG_ENTRIES };
 
 struct train_saver {
@@ -46,7 +46,7 @@ struct train_saver {
     enum phase phase;
     struct ckpt_shape shape;
     struct ckpt_run run;
-    char name[40], strategy[4];
+    char name[40];
     char *path;                /* owned; final path of the checkpoint, on every rank */
     struct io_out dir;         /* rank 0's */
     struct train_images files; /* this rank's own, then the copies that it holds */
@@ -130,8 +130,7 @@ static char *save_entry_of(const struct train_saver *s, int rank)
     return s->entries + s->entry_at[save_place_of(s, rank)];
 }
 
-/* Writes the manifest from all ranks' parts, and the carry of a checkpoint in the run's
-   folder. */
+/* Writes the manifest from all ranks' parts, and the carry of the run's folder. */
 static int write_manifest(struct train_saver *s, struct err *err)
 {
     struct train *t = s->train;
@@ -450,8 +449,8 @@ void train_save_local(struct train *t)
     struct train_saver *s = t->local_saver;
     struct err err = {0};
 
-    /* Skips this one on all ranks while the previous one is being written. */
-    if (s && s->phase == NONE && t->step % (int64_t)t->settings.local_every == 0)
+    /* Skips it on all ranks while the previous one is being written. */
+    if (s && s->phase == NONE && train_due(t, t->settings.local_every))
         begin_checkpoint(s, train_images_take(&s->files, &err), &err);
 }
 
@@ -479,18 +478,19 @@ int train_save_finish(struct train *t, struct err *err)
 static struct train_saver *new_saver(struct train *t)
 {
     struct train_saver *s = mem_new(1, sizeof *s);
+    int groups = t->plan.sync_every ? t->plan.groups.count : 0;
 
     *s = (struct train_saver){.train = t,
                               .shape = {.model = &t->plan.model,
                                         .layout = engine_layout(t->engine),
-                                        .strategy = s->strategy,
-                                        .states = STATES,
-                                        .state = {{"params", t->stored},
-                                                  {"master", DTYPE_F32},
-                                                  {"exp_avg", DTYPE_F32},
-                                                  {"exp_avg_sq", DTYPE_F32}}},
+                                        .strategy = plan_strategy_name(t->plan.strategy),
+                                        .states = groups ? 5 : 4,
+                                        .state = {{"params", t->stored, 0},
+                                                  {"master", DTYPE_F32, 0},
+                                                  {"exp_avg", DTYPE_F32, groups},
+                                                  {"exp_avg_sq", DTYPE_F32, groups},
+                                                  {"outer_momentum", DTYPE_F32, 0}}},
                               .dir = {.fd = -1}};
-    strcpy(s->strategy, plan_strategy_name(t->plan.strategy));
     s->files = (struct train_images){.train = t, .shape = &s->shape};
     return s;
 }

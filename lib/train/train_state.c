@@ -78,6 +78,7 @@ static int find_numbers(struct start *s, struct err *err)
     state[0] = ckpt_find_state(c, resume ? "master" : "params");
     state[1] = ckpt_find_state(c, "exp_avg");
     state[2] = ckpt_find_state(c, "exp_avg_sq");
+    state[3] = ckpt_find_state(c, "outer_momentum");
     s->states.params = ckpt_find_state(c, "params");
     if (s->states.params < 0 || state[0] < 0 ||
         (resume && (state[1] < 0 || state[2] < 0 || !c->has_run)))
@@ -107,7 +108,9 @@ static int check_weights(struct start *s, struct err *err)
 
     if (!s->weights.ckpt.fetch)
         s->weights.ckpt.turn = t->world->rank; /* distributes the work over the copies' disks */
-    s->states = (struct states){.weights = &s->weights};
+    s->states = (struct states){
+        .weights = &s->weights,
+        .group = t->plan.sync_every ? t->plan.groups.group_of[t->world->rank] : 0};
     if (states_check_model(&s->weights, &t->plan.model, err) || find_numbers(s, err))
         return -1;
     if (s->resume && t->plan.model.sparse.share > 0 &&

@@ -67,6 +67,29 @@ same() {
     run -1 diff one <(exact 1 1x1 untied bf16 bf16)
 }
 
+# Groups that train apart: the shape is then a part of the computation.
+@test "one hash: periods, of all strategies" {
+    while read -r n shape model types samples; do
+        timeout 100 mpirun -np "$n" "$B/mpi/exact_check" "$shape" "$DATA/llama_$model.json" "$types" "$types" \
+            "$samples" 4 1 2 > out < /dev/null
+        [ "$(grep -cE '^[24] [0-9a-f]{16} ' out)" = 2 ]
+        [ "$(cut -d ' ' -f 2 out | sort -u | wc -l)" = 3 ]
+    done << END
+4 2x2 untied bf16 40
+5 [3,2] tied f32 40
+6 3x2 tied bf16 48
+6 3x2 tied f32 48
+END
+}
+
+@test "outer steps are of the groups' mean, by Nesterov's momentum" {
+    n=4
+    for shape in 2x2 '[3,2]' 3x2 0,1,0,1,0,1,0; do
+        timeout 100 mpirun -np "$n" "$B/mpi/periods_check" "$shape" "$DATA/llama_tied.json"
+        n=$((n + 1))
+    done
+}
+
 # plan NAME SHAPE ACCUM STRATEGY OPTION...: of the tiny model.
 plan() {
     paro-plan -m "$MODELS/llama-tiny.json" -i "synth:$2" --seq 32 --accum "$3" --strategy "$4" \
@@ -133,4 +156,41 @@ bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
     [ "$(bits a/log.jsonl | wc -l)" = 12 ]
     diff <(bits a/log.jsonl) <(bits b/log.jsonl)
     [ "$(grep -o '"slow_bytes":[0-9]*' a/log.jsonl)" = "$(grep -o '"slow_bytes":[0-9]*' b/log.jsonl)" ]
+}
+
+# A checkpoint has the moments of each group: what resumes goes on as if it had not ended, under
+# other letters, from shards of other ranks, and from a local save.  In other groups it goes on.
+@test "periods: a resumed run has the bits of one that went on" {
+    seq 1 20000 > text
+    plan apart 2x2 1 IIG --sync-every 4
+    plan other 2x2 1 NNI --sync-every 4 --outer I --prefetch 0
+    plan third '[2,1]' 1 IIG --sync-every 2
+    plan whole 2x2 1 GGG
+    plan more 3x2 1 GGG
+    local t=(-d text --exact --lr 1e-2 --steps 12)
+    mpirun -np 4 paro-train apart.yaml "${t[@]}" -o a --save-every 3 > out # due within a period
+    ls -d a/step-*
+    [ "$(cd a && echo step-*)" = 'step-00000008 step-00000012' ]
+    [ "$(grep -c state_hash a/log.jsonl)" = 3 ]
+    [ "$(grep -c '"slow_bytes":0,' a/log.jsonl)" = 9 ]
+    mpirun -np 4 paro-train other.yaml "${t[@]}" -o b --resume a/step-00000008 > out
+    diff <(bits a/log.jsonl | tail -n 5) <(bits b/log.jsonl | tail -n 5)
+    paro-shard verify a/step-00000008
+    paro-shard reshard a/step-00000008 -p more.yaml -o c
+    paro-shard verify c
+    mpirun -np 4 paro-train apart.yaml "${t[@]}" -o d --resume c > out
+    diff <(bits a/log.jsonl | tail -n 5) <(bits d/log.jsonl | tail -n 5)
+    mpirun -np 3 paro-train third.yaml -d text -o e --steps 12 --resume a/step-00000008 > out
+    [ "$(grep -c '"slow_bytes":0,' e/log.jsonl)" = 2 ]
+    mpirun -np 4 paro-train whole.yaml -d text -o f --steps 12 --resume a/step-00000008 > out
+    run -1 grep '"slow_bytes":0,' f/log.jsonl
+}
+
+@test "periods: what needs all ranks at each step is refused" {
+    seq 1 2000 > text
+    plan apart 2x2 1 IIG --sync-every 4
+    for with in --against=NNN --trace-step=2 --drop-easy=1; do
+        run -2 mpirun -np 4 paro-train apart.yaml -d text -o a --steps 4 "$with"
+        [[ $output == *"${with%%=*} with a plan whose groups train apart (sync_every 4), expected one without"* ]]
+    done
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks exact sums: exact_check SHAPE CONFIG PARAM WIRE SAMPLES STEPS [SHIFT], run under
+ * Checks exact sums: exact_check SHAPE CONFIG PARAM WIRE SAMPLES STEPS [SHIFT [H]], run under
  * mpirun with the shape's ranks.  With them, STEPS steps of SAMPLES micro-batches each, dealt
  * to the ranks: all 27 strategies give the same hash of their states, the same loss and the
  * same norm, bit by bit.  Rank 0 prints them, one line a step: launches of other shapes are
@@ -15,7 +15,8 @@
  *
  * Algorithm, prefetch, kept units, recomputed layers, micro-batches in a layer, buckets, chunks
  * go round over the strategies, each in a cycle of its own, so that no letter always meets the
- * same; SHIFT turns them.
+ * same; SHIFT turns them.  With H the groups train apart for periods of H steps, with the outer
+ * state under I and G in turn; then hashes are compared at the end of periods.
  */
 #include "engine_fixture.h"
 #include "engine_spoil.h"
@@ -43,6 +44,7 @@ static void choose(struct plan *p, int i, int shift)
     p->prefetch = (i + shift) % 4;
     p->recompute = (i + shift) / 2 % 2;
     p->layered = 1 + (params + 2 * grads + (i + shift) / 4) % 4;
+    p->outer = i % 2 ? LETTER_I : LETTER_G;
     p->chunk_bytes = (i + shift) % 2 ? 1024 : PLAN_CHUNK_BYTES; /* several, or one */
 }
 
@@ -92,10 +94,14 @@ static void run(struct check *c, struct told *told)
     struct far f = {c, e};
     for (c->step = 0; c->step < c->steps; c->step++) {
         /* Clipped, so that the norm enters; far enough for every step to change bf16. */
-        struct engine_optim o = LIST(.lr = 3e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
-                                     .decay = 0.1, .clip = 0.5, .step = c->step + 1);
+        struct engine_optim o =
+            LIST(.lr = 3e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1,
+                 .clip = 0.5, .step = c->step + 1, .outer_lr = 0.7, .outer_momentum = 0.9);
         struct told *t = &told[c->step];
-        if (engine_step(e, far_batch, &f, &o, &report, &err) || engine_hash(e, &t->hash, &err))
+        t->hash = 0;
+        o.ends = c->plan.sync_every && o.step % c->plan.sync_every == 0;
+        if (engine_step(e, far_batch, &f, &o, &report, &err) ||
+            (report.agreed && engine_hash(e, &t->hash, &err)))
             die(c, &err);
         t->loss = report.loss;
         t->norm = report.grad_norm;
@@ -123,6 +129,7 @@ int main(int argc, char **argv)
     if (dtype_parse(argv[3], &c.plan.param_type, &err))
         die(&c, &err);
     c.plan.micro_batch = 1;
+    c.plan.sync_every = argc > 8 ? atoi(argv[8]) : 0;
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         choose(&c.plan, i, argc > 7 ? atoi(argv[7]) : 0);
         run(&c, i ? told : first);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Checks groups that train apart: periods_check SHAPE CONFIG, run under mpirun with the shape's
+ * ranks.  The engine is held against itself without the part that is in question, with exact
+ * sums:
+ *
+ * - a second run of the same steps does not take the last outer step, which leaves the groups'
+ *   own parameters: from them that step is computed here, of two periods, with momentum;
+ * - with outer rate 1 and no momentum the outer step is the groups' mean;
+ * - groups with the same data, so that their mean is what each of them has, train as all ranks
+ *   do together that synchronise each step (for 2^n groups of equal size).
+ */
+#include "engine_fixture.h"
+
+#include <math.h>
+
+enum { H = 2, PERIODS = 2, ACCUM = 2 };
+
+struct trained {
+    float *group; /* [groups * elems]: the parameters of each */
+};
+
+struct way {                /* a run */
+    int every, steps, last; /* last: takes the outer step after the last step, too */
+    double lr, momentum;
+    int alike; /* all groups have the same data */
+    enum letter outer;
+    const char *strategy;
+};
+
+static int64_t elems_of(const struct check *c)
+{
+    int64_t n = 0;
+
+    for (int u = 0; u < c->plan.model.units; u++)
+        n += c->plan.model.unit[u].trained;
+    return n;
+}
+
+static int alike;
+
+static void dealt(void *arg, int micro, int32_t *tokens, int32_t *targets)
+{
+    const struct check *c = arg;
+    const struct groups *g = &c->plan.groups;
+    int rank = c->world->rank, place = alike ? g->local_of[rank] : rank;
+
+    make_batch(c, (c->step * ACCUM + micro) * c->world->ranks + place, tokens, targets);
+}
+
+/* Gathers what the groups have, from the rank of each that holds it in its I shard. */
+static void gather(struct check *c, struct engine *e, struct trained *out)
+{
+    const struct groups *g = &c->plan.groups;
+    const struct layout *l = engine_layout(e);
+    int64_t elems = elems_of(c), before = 0;
+    int ranks = c->world->ranks;
+    float *mine = mem_new((size_t)elems, sizeof *mine);
+    float *all = mem_new((size_t)(elems * ranks), sizeof *all);
+    struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
+
+    for (int u = 0; u < c->plan.model.units; u++) {
+        int n = layout_ranges(l, LETTER_I, c->world->rank, c->plan.model.unit[u].trained, r);
+        for (int i = 0; i < n; i++)
+            if (engine_values(e, u, 0, r[i], DTYPE_F32, mine + before + r[i].lo, &err))
+                die(c, &err);
+        before += c->plan.model.unit[u].trained;
+    }
+    if (world_allgather(c->world, mine, elems * (int64_t)sizeof *mine, all, &err))
+        die(c, &err);
+    out->group = mem_new((size_t)(elems * g->count), sizeof(float));
+    for (int q = 0; q < ranks; q++) {
+        before = 0;
+        for (int u = 0; u < c->plan.model.units; u++) {
+            int n = layout_ranges(l, LETTER_I, q, c->plan.model.unit[u].trained, r);
+            for (int i = 0; i < n; i++)
+                memcpy(out->group + g->group_of[q] * elems + before + r[i].lo,
+                       all + q * elems + before + r[i].lo,
+                       (size_t)(r[i].hi - r[i].lo) * sizeof(float));
+            before += c->plan.model.unit[u].trained;
+        }
+    }
+    mem_free(mine);
+    mem_free(all);
+    mem_free(r);
+}
+
+static struct trained run(struct check *c, struct way w)
+{
+    struct engine *e = NULL;
+    struct engine_report report;
+    struct trained out;
+
+    c->plan.sync_every = w.every;
+    c->plan.outer = w.outer;
+    alike = w.alike;
+    if (plan_strategy_parse(w.strategy, &c->plan.strategy, &err) ||
+        engine_open(&e, c->world, &c->plan, &(struct engine_options){.exact = 1}, &err) ||
+        world_agree(c->world, engine_load(e, &(struct engine_source){values, NULL, c}, 0, &err),
+                    &err) ||
+        engine_audit(e, &err))
+        die(c, &err);
+    for (c->step = 0; c->step < w.steps; c->step++) {
+        struct engine_optim o = LIST(.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
+                                     .decay = 0.1, .clip = 0.5, .step = c->step + 1,
+                                     .outer_lr = w.lr, .outer_momentum = w.momentum);
+        o.ends = w.every && o.step % w.every == 0 && (o.step < w.steps || w.last);
+        if (engine_step(e, dealt, c, &o, &report, &err))
+            die(c, &err);
+        if (report.skipped || report.agreed != (!w.every || o.ends) ||
+            (!report.agreed && report.slow_bytes))
+            c->failures++;
+    }
+    if (world_barrier(c->world, &err)) /* no transfer is in progress on any rank */
+        die(c, &err);
+    uint64_t hash;
+    if (report.agreed && engine_hash(e, &hash, &err))
+        die(c, &err);
+    gather(c, e, &out);
+    engine_close(e);
+    return out;
+}
+
+/* One rounding to f32 of what is computed in double in both. */
+static int is_near(float a, double b)
+{
+    return fabs((double)a - b) <= 0x1p-24 * fabs(b) + 0x1p-60;
+}
+
+static void expect(struct check *c, int ok, const char *what, const char *strategy)
+{
+    if (!ok && !c->failures++ && c->world->rank == 0)
+        printf("not ok %s: %s\n", strategy, what);
+}
+
+/* Two periods, from what the groups have at the end of each. */
+static void check_steps(struct check *c, const char *strategy, enum letter outer, double lr,
+                        double momentum)
+{
+    int groups = c->plan.groups.count, ok = 1;
+    int64_t elems = elems_of(c), at = 0;
+    struct trained before[PERIODS], after[PERIODS];
+    double *anchor = mem_new((size_t)elems, sizeof *anchor), moved = 0, apart = 0;
+    float *m = mem_new((size_t)elems, sizeof *m);
+
+    for (int p = 0; p < PERIODS; p++) {
+        struct way w = {H, H * (p + 1), 0, lr, momentum, 0, outer, strategy};
+        before[p] = run(c, w);
+        w.last = 1;
+        after[p] = run(c, w);
+    }
+    for (int u = 0; u < c->plan.model.units; u++)
+        for (int64_t x = 0; x < c->plan.model.unit[u].trained; x++, at++) {
+            float first;
+            values(c, u, 0, (struct range){x, x + 1}, &first, &err);
+            anchor[at] = (double)first;
+        }
+    for (int p = 0; p < PERIODS; p++)
+        for (at = 0; at < elems; at++) {
+            double sum = 0;
+            for (int k = 0; k < groups; k++)
+                sum += (double)before[p].group[k * elems + at];
+            double d = anchor[at] - sum / groups, now = momentum * (double)m[at] + d;
+            double expected = anchor[at] - lr * (d + momentum * now);
+            m[at] = (float)now;
+            for (int k = 0; k < groups; k++)
+                ok &= is_near(after[p].group[k * elems + at], expected);
+            if (lr == 1 && momentum == 0)
+                ok &= after[p].group[at] == (float)(sum / groups);
+            moved += fabs(d);
+            apart += fabs((double)before[p].group[at] - (double)before[p].group[elems + at]);
+            anchor[at] = (double)after[p].group[at];
+        }
+    expect(c, ok, "the outer step", strategy);
+    expect(c, moved > 0 && apart > 0, "groups that do not differ", strategy);
+    for (int p = 0; p < PERIODS; p++) {
+        mem_free(before[p].group);
+        mem_free(after[p].group);
+    }
+    mem_free(anchor);
+    mem_free(m);
+}
+
+/* Groups with the same data: a rate of 1 takes over what each of them has.  The gradient is
+   then 2^n times that of a group, so that both are rounded alike. */
+static void check_alike(struct check *c, const char *strategy, enum letter outer)
+{
+    int64_t elems = elems_of(c);
+    struct trained one = run(c, (struct way){H, PERIODS * H, 1, 1, 0, 1, outer, strategy}),
+                   each = run(c, (struct way){0, PERIODS * H, 0, 0, 0, 1, outer, "NNN"});
+
+    expect(c, memcmp(one.group, each.group, (size_t)elems * sizeof(float)) == 0,
+           "groups with the same data", strategy);
+    mem_free(one.group);
+    mem_free(each.group);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const strategy[] = {"NNN", "IIG", "GNI", "NGG"};
+    struct check c = {0};
+
+    if (argc != 3 || world_open(&c.world, &err))
+        return 2;
+    set_up(&c, argv[1], argv[2], "f32", ACCUM);
+    c.plan.param_type = DTYPE_F32;
+    c.plan.micro_batch = 1;
+    int groups = c.plan.groups.count, equal = (groups & (groups - 1)) == 0;
+    for (int k = 1; k < groups; k++)
+        equal &= c.plan.groups.members[k] == c.plan.groups.members[0];
+    for (int i = 0; i < 4; i++) {
+        enum letter outer = i % 2 ? LETTER_I : LETTER_G;
+        check_steps(&c, strategy[i], outer, 0.7, 0.9);
+        check_steps(&c, strategy[i], outer, 1, 0);
+        if (equal)
+            check_alike(&c, strategy[i], outer);
+    }
+    int status = c.failures != 0;
+    tear_down(&c);
+    return status;
+}
