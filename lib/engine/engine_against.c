@@ -61,7 +61,9 @@ int engine_against_open(struct engine_against **out, struct engine *first,
     if (first->exact != second->exact || !first->step.space.apart || !second->step.space.apart)
         return err_set(err, ERR_MISMATCH, "two modes of sums, expected both exact or neither");
     if (a->seq != b->seq || a->micro_batch != b->micro_batch || a->accum != b->accum ||
-        a->global_batch != b->global_batch)
+        a->global_batch != b->global_batch || !a->counts != !b->counts ||
+        (a->counts &&
+         memcmp(a->counts, b->counts, (size_t)a->groups.ranks * sizeof *a->counts)))
         return err_set(err, ERR_MISMATCH, "plans of different batches, expected the same");
     g = mem_new(1, sizeof *g);
     *g = (struct engine_against){.first = first, .second = second};

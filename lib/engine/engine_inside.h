@@ -130,6 +130,7 @@ struct engine_run {
     float scale;    /* scale of losses, applied before the backward */
     double update;  /* scale of the gradient, applied before the update */
     int first;      /* micro-batch of the list's first micro-step */
+    int begun;      /* the current micro-step has micro-batches, whose last loss is not added yet */
     int ends;       /* the run ends with the agreement: nothing is updated */
     int skips;      /* this group does not update: it takes part in the outer step alone */
     double loss;    /* sum so far */
@@ -151,7 +152,8 @@ struct engine {
     const struct model *model;
     struct engine_device device;
     int exact, apart, masked, magnitudes;
-    int layered;       /* micro-batches of a micro-step */
+    int layered; /* micro-batches of a micro-step, at most */
+    int micros;  /* micro-batches of this rank in a step */
     int periods;       /* the groups train apart (plan_apart) */
     atomic_int beyond; /* an element left the range of exact sums between groups */
     struct kern_outer outer;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kern/kern_cpu.h"
+#include "plan/plan_deal.h"
 
 void *engine_frozen(const struct engine *e, const struct engine_unit *u)
 {
@@ -241,6 +242,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
         return err_set(err, ERR_INPUT,
                        "the plan sends int8 blocks between groups, which round: expected "
                        "'same' for exact sums");
+    e->micros = plan_count_of(&p->settings, e->world->ranks, e->world->rank);
     layout_init(&e->layout, &e->plan->groups);
     set_step(e, o->device ? device_kind(o->device) : DEVICE_CPU);
     /* Number of parameter addresses: the slots used in rotation, in a step or an evaluation, or

@@ -3,6 +3,7 @@
 #include "engine/engine_inside.h"
 
 #include "kern/kern_cpu.h"
+#include "plan/plan_deal.h"
 
 /* Where the backward of a unit adds its gradient: one buffer per micro-batch, or one for the
    whole micro-step. */
@@ -16,14 +17,18 @@ static float *gradient_of(const struct engine *e, const struct engine_unit *u, i
     return first + (micro < e->step.space.apart ? micro * u->trained : 0);
 }
 
-/* Micro-batches of a micro-step: a step's last may have fewer, an evaluation's has one. */
+/* This rank's micro-batches before a micro-step. */
+static int micros_before(const struct engine *e, int micro)
+{
+    return e->running == &e->list[ENGINE_EVALUATIONS]
+               ? micro
+               : plan_count_before(&e->plan->settings, e->micros, micro);
+}
+
+/* This rank's micro-batches in a micro-step: none, if the other ranks have more than it. */
 static int micros_in(const struct engine *e, const struct step_row *r)
 {
-    int left = e->plan->accum - r->micro * e->layered;
-
-    if (e->running == &e->list[ENGINE_EVALUATIONS])
-        return 1;
-    return left < e->layered ? left : e->layered;
+    return micros_before(e, r->micro + 1) - micros_before(e, r->micro);
 }
 
 /* Converts a micro-step's gradient to its wire or accumulator type: the only place where it is
@@ -33,8 +38,7 @@ static void put_gradient(struct engine *e, void *to, enum dtype type, const floa
 {
     struct kern *k = &e->device.kern;
     const struct plan *p = e->plan;
-    int64_t b = p->micro_batch,
-            micros = (plan_sequences(&p->settings, p->groups.ranks) + b - 1) / b;
+    int64_t micros = plan_micro_batches(&p->settings, p->groups.ranks);
 
     if (!e->exact)
         k->op->convert(k, to, type, gradient, DTYPE_F32, n);
@@ -70,6 +74,9 @@ int engine_accumulate(struct engine *e, struct engine_run *run, const struct ste
 
     (void)run;
     (void)err;
+    if (buffers == 0 && r->buffer >= 0)
+        device_zero(e->device.compute, e->buffers.bucket[r->buffer],
+                    u->trained * dtype_bytes(e->reduce_type));
     for (int i = 0; i < buffers; i++) {
         float *gradient = gradient_of(e, u, i);
         if (e->magnitudes)
@@ -113,7 +120,7 @@ int engine_forward(struct engine *e, struct engine_run *run, const struct step_r
                    struct err *err)
 {
     int micros = micros_in(e, r), head = r->visit == e->model->visits - 1;
-    const void *params = head && micros > 1 ? NULL : params_of(e, r);
+    const void *params = micros == 0 || (head && micros > 1) ? NULL : params_of(e, r);
 
     (void)run;
     (void)err;
@@ -128,7 +135,7 @@ int engine_backward(struct engine *e, struct engine_run *run, const struct step_
                     struct err *err)
 {
     int micros = micros_in(e, r), head = r->visit == e->model->visits - 1;
-    const void *params = params_of(e, r);
+    const void *params = micros > 0 ? params_of(e, r) : NULL;
 
     (void)err;
     for (int i = 0; i < micros; i++) {
@@ -147,6 +154,8 @@ void engine_end_micro(struct engine *e, struct engine_run *run)
     struct err kept; /* the device keeps the error */
     double loss = 0;
 
+    if (!run->begun)
+        return;
     (void)net_loss(&e->net, &loss, &kept);
     run->loss += loss;
     fixed_add(&e->word.fixed_loss, loss);
@@ -165,8 +174,8 @@ int engine_begin(struct engine *e, struct engine_run *run, const struct step_row
         device_zero(e->device.compute, e->unit[i].grads,
                     e->unit[i].share[ENGINE_GRADS].elems * dtype_bytes(e->grad_type));
     int64_t elems = (int64_t)e->plan->micro_batch * e->plan->seq;
-    int micros = micros_in(e, r), evaluates = e->running == &e->list[ENGINE_EVALUATIONS];
-    int first = run->first + r->micro * (evaluates ? 1 : e->layered);
+    int micros = micros_in(e, r), first = run->first + micros_before(e, r->micro);
+    run->begun = micros > 0;
     for (int i = 0; i < micros; i++) {
         int32_t *tokens = e->tokens + i * elems, *targets = e->targets + i * elems;
         run->batch(run->arg, first + i, tokens, targets);

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "plan/plan_deal.h"
 #include "topo/topo_print.h"
 
 static const struct {
@@ -134,6 +135,7 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
         .checkpoint = s->checkpoint,
     };
     p->global_batch = plan_sequences(&c->settings, c->topo->groups.ranks);
+    p->counts = p->own_counts = plan_case_counts(c);
     p->price.dominated_by = -1;
     if (!plan_apart(&p->settings, &c->topo->groups)) /* one group has none to meet */
         p->sync_every = 0;
@@ -162,6 +164,7 @@ void plan_release(struct plan *p)
         mem_free(p->host[k]);
     mem_free(p->host);
     mem_free(p->fabric);
+    mem_free(p->own_counts);
     groups_release(&p->groups);
     model_release(&p->model);
     *p = (struct plan){0};

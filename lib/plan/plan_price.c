@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "kern/kern_kind.h"
+#include "plan/plan_deal.h"
 #include "plan/plan_traffic.h"
 #include "plan/plan_timeline.h"
 
@@ -240,11 +241,14 @@ static int next_of(const struct plan_price list[PLAN_STRATEGIES], unsigned wante
     return next;
 }
 
-void plan_price_fastest(const struct plan_case *c, const struct plan_traffic *t, unsigned of,
+void plan_price_fastest(const struct plan_case *at, const struct plan_traffic *t, unsigned of,
                         double limit_s, struct plan_price out[PLAN_STRATEGIES])
 {
-    const struct plan_network net = plan_network_of(c);
+    const struct plan_network net = plan_network_of(at);
+    struct plan_case paced = *at, *c = &paced;
     unsigned wanted = 0;
+
+    plan_case_pace(c);
 
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
@@ -261,11 +265,14 @@ void plan_price_fastest(const struct plan_case *c, const struct plan_traffic *t,
     }
 }
 
-void plan_price_with(const struct plan_case *c, const struct plan_traffic *t,
+void plan_price_with(const struct plan_case *at, const struct plan_traffic *t,
                      struct plan_price out[PLAN_STRATEGIES])
 {
-    const struct plan_network net = plan_network_of(c);
+    const struct plan_network net = plan_network_of(at);
     struct plan_work *work = mem_new((size_t)t->visits, sizeof *work);
+    struct plan_case paced = *at, *c = &paced;
+
+    plan_case_pace(c);
 
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};

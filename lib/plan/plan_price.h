@@ -119,11 +119,13 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
  * together as struct plan_settings.
  *
  * micro_batch   sequences that a rank computes at a time
- * accum         micro-batches of a rank in a step
+ * accum         micro-batches of a rank in a step, at most
+ * counts        [ranks] micro-batches of each rank, the largest of which is accum; NULL: as
+ *               equal as can be, the first ranks have more
  * layered       micro-batches of a micro-step, which pass each layer together; 0 means 1
  * seq           tokens of a sequence
  * global_batch  sequences in a step of all ranks, at most ranks * accum * micro_batch;
- *               0: just as many
+ *               0: just as many.  The last micro-batch may have fewer than micro_batch
  * trainable     Psi', 1 .. Psi parameters.  A number other than the model's own is distributed
  *               over the units in the model's ratio, in whole elements; the engine then rejects
  *               the plan
@@ -150,6 +152,7 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
 #define PLAN_SETTINGS                                                                          \
     int64_t trainable, global_batch, chunk_bytes;                                              \
     int micro_batch, accum, layered, seq;                                                      \
+    const int *counts;                                                                         \
     int prefetch, buckets, keep, recompute, sync_every;                                        \
     enum letter outer;                                                                         \
     enum dtype param_type, wire_type, grad_type, compute_type;                                 \
@@ -167,12 +170,15 @@ struct plan_strategy plan_inner(const struct plan_settings *settings, struct pla
 int plan_apart(const struct plan_settings *s, const struct groups *groups);
 /* Returns the type of parameters on the network; every strategy rounds them to it. */
 enum dtype plan_params_wire(const struct plan_settings *s);
-/* Return the micro-batches of a micro-step, 1 or more, and the micro-steps of a step, the last
-   of which may have fewer micro-batches. */
+/* Return the micro-batches of a micro-step, 1 or more, and the micro-steps of a step, some of
+   which may have fewer micro-batches (plan/plan_deal.h). */
 int plan_layered(const struct plan_settings *s);
 int plan_micro_steps(const struct plan_settings *s);
-/* Returns the sequences of a step.  In its last micro-steps some ranks may have none. */
+/* Returns the sequences of a step. */
 int64_t plan_sequences(const struct plan_settings *s, int ranks);
+
+/* Ranks that wait for each other in each micro-step: those that its transfers join. */
+enum plan_pace { PLAN_ALONE, PLAN_IN_GROUP, PLAN_WITH_ALL, PLAN_PACES };
 
 /* Input: a model, on a fabric, under settings. */
 struct plan_case {
@@ -189,6 +195,9 @@ struct plan_case {
     double slow_rate;        /* factor on the rates of the slow tier; 1: as measured */
     unsigned free;           /* bits 1 << term: price the term as if it took no time */
     struct plan_failures failures;
+    /* From plan_case_pace: time of a micro-step's computing, on average, in that of one
+       micro-batch at topo->flops; time of the slowest rank for one. */
+    double pace[PLAN_PACES], slowest;
 };
 
 /* Sets defaults: all parameters trained, one micro-batch of one sequence of min(PLAN_SEQ, the

@@ -3,6 +3,7 @@
 #include "plan/plan_request.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/units.h"
+#include "plan/plan_deal.h"
 #include "plan/plan_measured.h"
 #include "plan/plan_fit.h"
 #include "plan/plan_rows.h"
@@ -318,19 +320,41 @@ static void note_unknown(const struct plan_case *c, const struct plan_request *r
                  units_rate(&all, PLAN_STORAGE_BPS * hosts), hosts);
 }
 
-/* Notes a global batch that the ranks do not share equally. */
+/* Notes how the ranks share the micro-batches, if not equally. */
 static void request_note_batch(const struct plan_search *s, char note[PLAN_NOTE])
 {
     const struct plan_case *c = &s->at;
-    int64_t places = (int64_t)plan_search_whole(s)->groups.ranks * c->micro_batch * c->accum;
+    int ranks = c->topo->groups.ranks, least = INT_MAX;
+    int64_t micros = plan_micro_batches(&c->settings, ranks);
+    int *count = plan_case_counts(c);
+    struct plan_timeline now, equal;
+    struct units t[2];
 
-    if (c->global_batch && c->global_batch < places)
+    if (!count && micros % ranks)
         add_note(note,
-                 "a global batch of %" PRId64 " sequences in %" PRId64
-                 " places (%d ranks x %d x %d):"
-                 " %.1f %% of the computing is of empty ones",
-                 c->global_batch, places, plan_search_whole(s)->groups.ranks, c->micro_batch,
-                 c->accum, 100.0 * (double)(places - c->global_batch) / (double)places);
+                 "%" PRId64 " micro-batches on %d ranks: %" PRId64 " have %" PRId64
+                 ", the others one less",
+                 micros, ranks, micros % ranks, micros / ranks + 1);
+    for (int r = 0; count && r < ranks; r++)
+        least = count[r] < least ? count[r] : least;
+    if (count && s->best >= 0 && c->topo->flops > 0) {
+        struct plan_case even = *c;
+        int *as_equal = mem_new((size_t)ranks, sizeof *as_equal);
+        plan_deal(NULL, ranks, micros, as_equal);
+        even.counts = as_equal;
+        even.accum = as_equal[0];
+        plan_timeline_of(c, &s->list[s->best], NULL, &now);
+        plan_timeline_of(&even, &s->list[s->best], NULL, &equal);
+        add_note(note,
+                 "%" PRId64 " micro-batches by the ranks' compute rates, %d to %d each: a step"
+                 " of %s, with equal numbers %s",
+                 micros, least, c->accum, units_time(&t[0], now.step_s),
+                 units_time(&t[1], equal.step_s));
+        plan_timeline_release(&now);
+        plan_timeline_release(&equal);
+        mem_free(as_equal);
+    }
+    mem_free(count);
 }
 
 static int print_answer(const struct plan_search *s, const struct plan_advice *advice,
@@ -507,6 +531,7 @@ static int answer_search(const struct plan_request *request, struct plan_search 
                    request->what == PLAN_REQUEST_WHAT_IF);
     if (!in_head && plan_preferred(s, text)[0])
         add_note(note, "%s", text);
+    request_note_batch(s, note);
     return print_answer(s, &advice, model, request, out, err);
 }
 
@@ -528,8 +553,6 @@ static int answer_fabric(const struct plan_request *request, const struct topo *
                  : 0;
     else if (rc == 0)
         rc = answer_search(request, &s, model, out, note, found, err);
-    if (rc == 0 && request->what != PLAN_REQUEST_SCALE)
-        request_note_batch(&s, note);
     if (rc || !*found)
         note[0] = 0; /* the error states the problem */
     plan_boundaries_release(&groups);

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "plan/plan_cost.h"
+#include "plan/plan_deal.h"
 
 void plan_case_init(struct plan_case *c, const struct topo *topo, const struct model *model)
 {
@@ -279,7 +280,7 @@ static int search_part_of(const struct plan_search *s, int ranks)
  * there is none.  If only one of micro-batch and accum is given, the other is the least that
  * suffices.
  */
-static int next_batch(const struct plan_search *s, struct plan_case *c)
+static int pick_batch(const struct plan_search *s, struct plan_case *c)
 {
     int b = c->micro_batch, part = search_part_of(s, c->topo->groups.ranks);
 
@@ -304,6 +305,17 @@ static int next_batch(const struct plan_search *s, struct plan_case *c)
     c->micro_batch = b;
     c->accum = part / b;
     return b <= part;
+}
+
+/* As pick_batch; deals the micro-batches to the ranks. */
+static int next_batch(const struct plan_search *s, struct plan_case *c)
+{
+    c->accum = s->at.accum;
+    c->global_batch = s->at.global_batch;
+    if (!pick_batch(s, c))
+        return 0;
+    plan_case_deal(c);
+    return 1;
 }
 
 /* Sets the next power of two, up to all; returns 0, and sets the first again, after the

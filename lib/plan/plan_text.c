@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "value/value_record.h"
 #include "value/value_yaml.h"
+#include "plan/plan_deal.h"
 #include "plan/plan_traffic.h"
 
 #define FORMAT "paro-plan/1"
@@ -269,13 +270,46 @@ static int text_read_model(const struct reader *r, const struct tree_node *n, st
                     r->err);
 }
 
+/* Reads the micro-batches of each rank. */
+static int read_counts(const struct reader *r, struct plan *p)
+{
+    const struct tree_node *n = tree_get(r->t->root, "micro_batches"), *one = n;
+    int64_t sum = 0, micros = plan_micro_batches(&p->settings, p->groups.ranks);
+    int most = 0;
+
+    if (!n)
+        return 0;
+    if (tree_list(r->t, n, 1, GROUPS_RANKS_MAX, r->err))
+        return -1;
+    if (n->items != p->groups.ranks)
+        return tree_fail(r->t, n, NULL, r->err, "has %d numbers, expected %d, one for each rank",
+                         n->items, p->groups.ranks);
+    p->counts = p->own_counts = mem_new((size_t)n->items, sizeof *p->own_counts);
+    one = n->child;
+    for (int i = 0; one; i++, one = one->next) {
+        if (tree_int(r->t, one, 0, PLAN_BATCH_MAX, &p->own_counts[i], r->err))
+            return -1;
+        sum += p->counts[i];
+        most = p->counts[i] > most ? p->counts[i] : most;
+    }
+    if (sum != micros)
+        return tree_fail(r->t, n, NULL, r->err,
+                         "has %" PRId64 " in all, expected %" PRId64
+                         ", the micro-batches of global_batch",
+                         sum, micros);
+    if (most != p->accum)
+        return tree_fail(r->t, n, NULL, r->err, "has at most %d, expected 'accum', %d", most,
+                         p->accum);
+    return 0;
+}
+
 static int check_batch(const struct reader *r, struct plan *p)
 {
     int64_t places = (int64_t)p->groups.ranks * p->accum * p->micro_batch;
 
     p->global_batch = p->global_batch ? p->global_batch : places;
     if (p->global_batch <= places)
-        return 0;
+        return read_counts(r, p);
     return tree_fail(r->t, tree_get(r->t->root, "global_batch"), NULL, r->err,
                      "is %" PRId64 ", expected at most %" PRId64
                      ": the micro-batches of all ranks in a step",
@@ -303,7 +337,7 @@ static int text_read_doc(struct plan *p, const struct yaml *y, struct err *err)
 
     if (yaml_format(y, FORMAT, err))
         return -1;
-    if (record_read(r.t, root, plan_fields, "format fabric? groups model", &new, err) ||
+    if (record_read(r.t, root, plan_fields, "format micro_batches? fabric? groups model", &new, err) ||
         text_read_groups(&r, tree_get(root, "groups"), &new) || check_batch(&r, &new) ||
         check_periods(&r, &new) || read_fabric(&r, tree_get(root, "fabric"), &new) ||
         text_read_model(&r, tree_get(root, "model"), &new)) {
@@ -388,6 +422,12 @@ static void put_plan(struct jout *j, const struct plan *p)
     else
         jout_text(j, "schema", "paro.plan/1");
     record_put(j, plan_fields, p);
+    if (p->counts) {
+        jout_open(j, "micro_batches", '[');
+        for (int r = 0; r < p->groups.ranks; r++)
+            jout_int(j, NULL, p->counts[r]);
+        jout_close(j, ']');
+    }
     if (p->fabric || !j->yaml)
         jout_block(j, "fabric", p->fabric);
     jout_open(j, "groups", '[');

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "plan/plan_deal.h"
 #include "plan/plan_rows.h"
 
 struct lane {
@@ -344,9 +345,11 @@ void plan_timeline_of(const struct plan_case *c, const struct plan_price *price,
                       const struct step *given, struct plan_timeline *out)
 {
     struct plan_traffic t;
+    struct plan_case paced = *c;
 
+    plan_case_pace(&paced);
     plan_traffic_init(&t, c->topo, c->model, c->trainable, c->keep);
-    struct plan_cost b = plan_cost_of(c, &t, price->strategy, price->algo);
+    struct plan_cost b = plan_cost_of(&paced, &t, price->strategy, price->algo);
     struct plan_work *work = mem_new((size_t)t.visits, sizeof *work);
     plan_works_of(&b, work);
     b.work = work;

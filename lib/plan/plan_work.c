@@ -92,7 +92,16 @@ static double update_s(const struct plan_cost *b, int span)
     if (!b->step.shape.has[STEP_SYNC]) /* parameters are slices of the master */
         bytes += plan_shard_of(b->traffic, s.params, elems) *
                  (F32_BYTES + dtype_bytes(c->param_type));
-    return flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes);
+    return c->slowest * (flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes));
+}
+
+/* The ranks that wait for each other in each micro-step. */
+static enum plan_pace pace_of(const struct plan_cost *b)
+{
+    const unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS;
+    unsigned phases = b->step.lane[STEP_GATHER].trimmed | b->step.lane[STEP_REDUCE].trimmed;
+
+    return !phases ? PLAN_ALONE : phases & across ? PLAN_WITH_ALL : PLAN_IN_GROUP;
 }
 
 static void plan_work_of(const struct plan_cost *b, int visit, int span, struct plan_work *out)
@@ -106,8 +115,8 @@ static void plan_work_of(const struct plan_cost *b, int visit, int span, struct 
     enum dtype type = s->has[STEP_GATHER] ? s->wire : s->param;
     double g = dtype_bytes(c->grad_type);
     double read = type == s->read ? 0 : elems * (dtype_bytes(type) + dtype_bytes(s->read));
-    /* Average per micro-step, because the last may have fewer micro-batches. */
-    double micros = (double)c->accum / plan_micro_steps(&c->settings);
+    /* Of the ranks that wait for each other; and what they do once a micro-step. */
+    double micros = c->pace[pace_of(b)], once = fmin(micros, c->slowest);
     double act = dtype_bytes(kern_kind_act(c->device, c->compute_type));
 
     *out = (struct plan_work){.update_s = update_s(b, span)};
@@ -122,17 +131,17 @@ static void plan_work_of(const struct plan_cost *b, int visit, int span, struct 
     double part = c->model->sparse.share > 0 ? 1 : elems > 0 ? trained / elems : 0;
     rows *= micros;
     flops *= micros;
-    out->forward_s = flops_s(b, flops) + plan_memory_s(b, read + act * rows * there);
+    out->forward_s = flops_s(b, flops) + plan_memory_s(b, once * read + act * rows * there);
     /* Gradients of activations, and of the trained weights. */
     out->backward_s = flops_s(b, flops * (1 + part));
-    out->backward_s += plan_memory_s(b, read + act * rows * back);
+    out->backward_s += plan_memory_s(b, once * read + act * rows * back);
     if (c->recompute)
         out->backward_s += micros * flops_s(b, use_flops(b, use, 1));
     /* A separate gradient is read, written elsewhere or added, and cleared. */
     if (b->step.shape.has[STEP_REDUCE])
-        out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + w));
+        out->add_s = once * plan_memory_s(b, trained * (2 * F32_BYTES + w));
     else if (c->grad_type != DTYPE_F32)
-        out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + 2 * g));
+        out->add_s = once * plan_memory_s(b, trained * (2 * F32_BYTES + 2 * g));
 }
 
 /*

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures how fast a rank computes and accesses its memory while all ranks do the same.  Every
- * figure is that of the slowest host, because a step waits for it; of a host the median of its
- * ranks, because on a shared processor one rank's gain is another's loss, and not for long; of
- * each rank the median of some rounds, so that a short disturbance does not count.
+ * Measures how fast ranks compute and access their memory while all do the same.  On processors
+ * a rank's figure is the mean of its host's ranks, because on a shared processor one rank's gain
+ * is another's loss, and not for long; of each rank it is the median of some rounds, so that a
+ * short disturbance does not count.
+ *
+ * The fabric's figure is that of the slowest usual rank, because a step waits for it.  Usual are
+ * ranks whose compute rate is near the median of all; the others have their own in the topology.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/stats.h"
@@ -118,9 +122,14 @@ static double memory_rate(void *arg)
     return 3 * sizeof(float) * (double)a->elems * t.times / t.took_s;
 }
 
-/* Runs rounds of all ranks at once. */
-static int compute_alternate(struct world *world, double (*rate)(void *arg), void *arg,
-                             double *out, struct err *err)
+static int is_cuda(const struct device *device)
+{
+    return device && device_kind(device) == DEVICE_CUDA;
+}
+
+/* Runs rounds of all ranks at once; sets the rate of each rank. */
+static int compute_alternate(struct world *world, int is_gpu, double (*rate)(void *arg),
+                             void *arg, double *all, struct err *err)
 {
     double mine[ROUNDS], start = tick_now_s();
     int rounds = 0, late = 0;
@@ -132,23 +141,38 @@ static int compute_alternate(struct world *world, double (*rate)(void *arg), voi
         if (probe_late(world, start, rounds, figure_s, &late, err))
             return -1;
     }
-    /*
-     * Use the least of the hosts' means: ranks wait for each other at the end of a step, and a
-     * late rank then has the processors that the others leave.
-     */
     const struct groups *hosts = &world->groups;
-    double median = stats_median(mine, rounds),
-           *all = mem_new((size_t)world->ranks, sizeof *all);
-    int rc = world_allgather(world, &median, sizeof median, all, err);
-    *out = INFINITY;
-    for (int k = 0; rc == 0 && k < hosts->count; k++) {
+    double median = stats_median(mine, rounds);
+    if (world_allgather(world, &median, sizeof median, all, err))
+        return -1;
+    for (int k = 0; !is_gpu && k < hosts->count; k++) {
         double sum = 0;
         for (int i = 0; i < hosts->members[k]; i++)
             sum += all[groups_rank(hosts, k, i)];
-        *out = fmin(*out, sum / hosts->members[k]);
+        for (int i = 0; i < hosts->members[k]; i++)
+            all[groups_rank(hosts, k, i)] = sum / hosts->members[k];
     }
-    mem_free(all);
-    return rc;
+    return 0;
+}
+
+double probe_usual(const double *rate, int ranks, char *usual)
+{
+    double *sorted = mem_new((size_t)ranks, sizeof *sorted), least = INFINITY, all = INFINITY;
+
+    memcpy(sorted, rate, (size_t)ranks * sizeof *sorted);
+    double median = stats_median(sorted, ranks);
+    for (int r = 0; r < ranks; r++) {
+        usual[r] = rate[r] >= median * TOPO_SLOW_SHARE && rate[r] <= median / TOPO_SLOW_SHARE;
+        least = usual[r] ? fmin(least, rate[r]) : least;
+        all = fmin(all, rate[r]);
+    }
+    mem_free(sorted);
+    if (isfinite(least))
+        return least;
+    /* Two kinds of ranks, as many of each: those of the slower kind are usual. */
+    for (int r = 0; r < ranks; r++)
+        usual[r] = rate[r] <= all / TOPO_SLOW_SHARE;
+    return all;
 }
 
 int probe_flops(struct world *world, const struct probe_settings *settings, double *flops,
@@ -158,7 +182,7 @@ int probe_flops(struct world *world, const struct probe_settings *settings, doub
 
     if (probe_work_open(&w, world, settings, err))
         return -1;
-    int rc = compute_alternate(world, work_rate, &w, flops, err);
+    int rc = compute_alternate(world, is_cuda(settings->device), work_rate, &w, flops, err);
     rc = rc ? rc : probe_work_check(&w, world, err);
     probe_work_close(&w);
     return rc;
@@ -184,7 +208,7 @@ int probe_memory_rate(struct world *world, struct device *device, int64_t memory
         rc = device_sync(a.queue, err);
     }
     rc = world_agree(world, rc, err);
-    rc = rc ? rc : compute_alternate(world, memory_rate, &a, Bps, err);
+    rc = rc ? rc : compute_alternate(world, is_cuda(device), memory_rate, &a, Bps, err);
     rc = rc ? rc : world_agree(world, device_sync(a.queue, err), err);
     device_free(device, a.to);
     device_free(device, a.from);

@@ -64,14 +64,17 @@ double probe_busy_s(const char *line);
  */
 int probe_memory(struct world *world, const struct device *device, int64_t *bytes,
                  struct err *err);
-/* Measures FLOP/s of matrix products on a rank while all ranks do the same; the least of the
-   hosts' medians. */
+/* Measures FLOP/s of matrix products on each rank, [ranks], while all ranks do the same; on
+   processors the mean over its host. */
 int probe_flops(struct world *world, const struct probe_settings *settings, double *flops,
                 struct err *err);
+/* Marks the ranks whose rates are within TOPO_SLOW_SHARE of the median, or, if there are none,
+   of the least; returns their least rate. */
+double probe_usual(const double *rate, int ranks, char *usual);
 /*
  * Measures the bytes read plus written per second by a rank that adds one array of f32 to
- * another, far larger than its caches, in the device's memory, while all ranks do the same; the
- * least of the hosts' medians.  memory_bytes: a rank's memory, of which a part is used.
+ * another, far larger than its caches, in the device's memory, while all ranks do the same;
+ * Bps: [ranks], as probe_flops.  memory_bytes: a rank's memory, of which a part is used.
  */
 int probe_memory_rate(struct world *world, struct device *device, int64_t memory_bytes,
                       double *Bps, struct err *err);

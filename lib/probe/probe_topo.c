@@ -412,18 +412,38 @@ static int measure_beside(struct probe *p, const struct probe_views *views,
     return rc;
 }
 
+/* The slowest of the ranks that are usual. */
+static double least_usual(const double *rate, int ranks, const char *usual)
+{
+    double least = INFINITY;
+
+    for (int r = 0; r < ranks; r++)
+        least = usual[r] ? fmin(least, rate[r]) : least;
+    return least;
+}
+
 /* Measures each rank's share of its machine, and its computing device. */
 static int measure_own(struct world *world, const struct probe_settings *settings,
                        struct topo *t, struct err *err)
 {
     struct device *device = settings ? settings->device : NULL;
     struct probe_summary has = {0};
+    double *rate = mem_new((size_t)world->ranks, sizeof *rate);
+    char *usual = mem_new((size_t)world->ranks, 1);
 
     t->device = device && device_kind(device) == DEVICE_CUDA ? TOPO_CUDA : TOPO_CPU;
     t->transport = settings ? settings->transport : TOPO_OVER_MPI;
     int rc = probe_memory(world, device, &t->memory_bytes, err);
     rc = rc || !settings ? rc : probe_devices(world, t, err);
-    rc = rc || !settings ? rc : probe_flops(world, settings, &t->flops, err);
+    rc = rc || !settings ? rc : probe_flops(world, settings, rate, err);
+    if (rc == 0 && settings) {
+        t->flops = probe_usual(rate, world->ranks, usual);
+        round_figure(&t->flops, 3);
+        for (int r = 0; r < world->ranks; r++) {
+            round_figure(&rate[r], 3);
+            topo_set_rank_flops(t, r, usual[r] ? t->flops : rate[r]);
+        }
+    }
     t->compute_type = settings ? settings->type : DTYPE_F32;
     if (rc == 0 && settings && settings->all_types) {
         /* The other type is f32, or the processors of all ranks have instructions for it. */
@@ -431,11 +451,17 @@ static int measure_own(struct world *world, const struct probe_settings *setting
         other.type = topo_other_type(t);
         rc = probe_summarize(world, other.type == DTYPE_F32 || probe_has_bf16(), 0, &has, err);
         if (has.count == world->ranks)
-            rc = probe_flops(world, &other, &t->other_flops, err);
+            rc = probe_flops(world, &other, rate, err);
+        if (rc == 0 && has.count == world->ranks)
+            t->other_flops = least_usual(rate, world->ranks, usual);
     }
-    return rc || !settings
-               ? rc
-               : probe_memory_rate(world, device, t->memory_bytes, &t->memory_Bps, err);
+    if (rc == 0 && settings)
+        rc = probe_memory_rate(world, device, t->memory_bytes, rate, err);
+    if (rc == 0 && settings)
+        t->memory_Bps = least_usual(rate, world->ranks, usual);
+    mem_free(rate);
+    mem_free(usual);
+    return rc;
 }
 
 static int measure_all(struct world *world, const struct probe_views *views,
@@ -477,7 +503,6 @@ static int measure_all(struct world *world, const struct probe_views *views,
         round_figure(&t.port[k].out_Bps, 3);
         round_figure(&t.port[k].in_Bps, 3);
     }
-    round_figure(&t.flops, 3);
     round_figure(&t.other_flops, 3);
     round_figure(&t.memory_Bps, 3);
     if (rc == 0)

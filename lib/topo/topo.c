@@ -48,6 +48,7 @@ void topo_release(struct topo *t)
     mem_free(t->devices);
     mem_free(t->level);
     mem_free(t->block);
+    mem_free(t->rank_flops);
     groups_release(&t->groups);
     *t = (struct topo){0};
 }
@@ -55,6 +56,25 @@ void topo_release(struct topo *t)
 enum dtype topo_other_type(const struct topo *t)
 {
     return t->compute_type == DTYPE_F32 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+double topo_rank_flops(const struct topo *t, int r)
+{
+    return t->rank_flops ? t->rank_flops[r] : t->flops;
+}
+
+void topo_set_rank_flops(struct topo *t, int r, double flops)
+{
+    int ranks = t->groups.ranks;
+
+    if (flops == topo_rank_flops(t, r))
+        return;
+    if (!t->rank_flops) {
+        t->rank_flops = mem_new((size_t)ranks, sizeof *t->rank_flops);
+        for (int i = 0; i < ranks; i++)
+            t->rank_flops[i] = t->flops;
+    }
+    t->rank_flops[r] = flops;
 }
 
 double topo_flops_in(const struct topo *t, enum dtype type)

@@ -82,7 +82,11 @@ struct topo {
     /* The transport with which the levels were measured; MPI if they were not measured */
     enum topo_transport transport;
     int64_t memory_bytes; /* memory of one rank; 0: unknown */
-    double flops;         /* FLOP/s of one rank while all ranks compute; 0: unknown */
+    /* FLOP/s of one rank while all ranks compute; 0: unknown.  With rank_flops: of most ranks */
+    double flops;
+    /* [groups.ranks], owned: FLOP/s of each rank; memory_Bps and other_flops of a rank are in the
+       same ratio to the fabric's.  NULL: all have `flops` */
+    double *rank_flops;
     /* Type of the matrix products that `flops` was measured with: f32 or bf16 */
     enum dtype compute_type;
     /* FLOP/s of products in the other of these two types; 0: unknown */
@@ -143,7 +147,7 @@ struct jout;
 /* Prints the ranks of group k under the key "ranks" */
 void topo_put_ranks(struct jout *j, const struct groups *g, int k);
 /*
- * Parses SHAPE[,LEVEL=RATE[/rank][:LATENCY]]...[,memory=BYTES][,flops=N], without "synth:".
+ * Parses SHAPE[,LEVEL=RATE[/rank][:LATENCY]]...[,memory=BYTES][,flops=N][,flopsK=N], without "synth:".
  * SHAPE is outermost first: 16x8, 4x16x8, [8,8,7], 4x[8,8,7].  LEVEL is intra, inter, level2,
  * ... from the inside out.  Defaults: intra=200GB/s:3us, inter=25GB/s:12us; each further level
  * has the sum of the rates of its groups' ports, and the latency of the level below.
@@ -163,6 +167,9 @@ enum topo_format {
     TOPO_FORMATS
 };
 enum dtype topo_other_type(const struct topo *t); /* bf16 if compute_type is f32, else f32 */
+/* FLOP/s of rank r, as `flops`. */
+double topo_rank_flops(const struct topo *t, int r);
+void topo_set_rank_flops(struct topo *t, int r, double flops);
 /* FLOP/s of a rank for products of this type; 0: unknown. */
 double topo_flops_in(const struct topo *t, enum dtype type);
 /* The fraction of a level's rates that a ring of this many ranks reaches (see ring_loss). */

@@ -281,6 +281,8 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
         memcpy(out->port, t->port, (size_t)t->groups.count * sizeof *t->port);
     set_hosts(t, unit, out);
     copy_rank(t, out);
+    for (int r = 0; r < t->groups.ranks; r++)
+        topo_set_rank_flops(out, r, topo_rank_flops(t, r));
     memcpy(out->open, t->open, sizeof out->open);
     for (int l = 0; l <= b; l++)
         mem_free(size[l]);
@@ -289,7 +291,8 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
 
 /* ---- fewer ranks, more groups ---- */
 
-/* A fabric of these groups; group k has the port of group from[k] of t. */
+/* A fabric of these groups; group k has the port of group from[k] of t, and its first ranks'
+   compute rates. */
 static void init_from(const struct topo *t, const struct groups *groups, const int *from,
                       struct topo *out)
 {
@@ -298,6 +301,10 @@ static void init_from(const struct topo *t, const struct groups *groups, const i
     for (int k = 0; k < groups->count; k++)
         out->port[k] = t->port[from[k]];
     copy_rank(t, out);
+    for (int k = 0; k < groups->count; k++)
+        for (int i = 0; i < groups->members[k]; i++)
+            topo_set_rank_flops(out, groups_rank(groups, k, i),
+                                topo_rank_flops(t, groups_rank(&t->groups, from[k], i)));
 }
 
 void topo_subset(const struct topo *t, int ranks, const int *group_of, struct topo *out)

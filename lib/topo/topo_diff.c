@@ -81,6 +81,17 @@ static void diff_words(struct diff *d, const char *key, const char *old, const c
     putc('\n', d->out);
 }
 
+/* Compute rates of a group's ranks, where one of the fabrics states them. */
+static void diff_rank_flops(struct diff *d, const struct topo *old, const struct topo *t, int k)
+{
+    for (int i = 0; i < old->groups.members[k] && i < t->groups.members[k]; i++) {
+        double a = topo_rank_flops(old, groups_rank(&old->groups, k, i));
+        double b = topo_rank_flops(t, groups_rank(&t->groups, k, i));
+        if (a != old->flops || b != t->flops)
+            diff_number(d, "flops", a, b);
+    }
+}
+
 static void diff_all(struct diff *d, const struct topo *old, const struct topo *t)
 {
     static const struct topo_level none = {.name = ""};
@@ -120,6 +131,7 @@ static void diff_all(struct diff *d, const struct topo *old, const struct topo *
             diff_words(d, "host", old->host[k], t->host[k]);
             diff_number(d, "port_out_Bps", old->port[k].out_Bps, t->port[k].out_Bps);
             diff_number(d, "port_in_Bps", old->port[k].in_Bps, t->port[k].in_Bps);
+            diff_rank_flops(d, old, t, k);
         }
         for (int l = 2; a && b && l < old->levels && l < t->levels; l++) {
             PLACE(d, "groups[%d].blocks[%d]", k, l - 2);

@@ -6,6 +6,7 @@
 #include "topo/topo_given.h"
 
 #include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -79,6 +80,30 @@ static int check_unit(const char *text, double v, const char *as, struct err *er
     return err_set(err, ERR_INPUT, "'%s', expected a number with its unit, as %s", text, as);
 }
 
+/* Parses the rate of a group's ranks, "flops3=5e12": the word is "flops3". */
+static int parse_own(struct topo_given *g, const char *word, const char *value, int *twice,
+                     struct err *err)
+{
+    int64_t group = 0;
+    double flops = 0;
+
+    if (num_i64(word + 5, 0, GROUPS_RANKS_MAX, &group, err))
+        return -1;
+    for (int i = 0; i < g->owns; i++)
+        *twice |= g->own[i].group == group;
+    if (*twice)
+        return -1;
+    if (g->owns == TOPO_GIVEN_OWN)
+        return err_set(err, ERR_INPUT, "is one more than the %d groups that may have a rate",
+                       TOPO_GIVEN_OWN);
+    if (num_per_s(value, 1, TOPO_FLOPS_MAX, &flops, err) ||
+        check_unit(value, flops, "400T or 4e14", err))
+        return -1;
+    g->own[g->owns].group = group;
+    g->own[g->owns++].flops = flops;
+    return 0;
+}
+
 int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err)
 {
     char *value = strchr(word, '=');
@@ -105,6 +130,8 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
                      check_unit(value, *flops, "400T or 4e14", err)
                  ? -1
                  : 0;
+    } else if (strncmp(word, "flops", 5) == 0 && word[5] >= '0' && word[5] <= '9') {
+        rc = parse_own(g, word, value, &twice, err);
     } else if (strcmp(word, "ring_loss") == 0) {
         twice = g->ring_loss > 0;
         rc = twice ? -1 : num_f64(value, 0, 1, &g->ring_loss, err);
@@ -126,8 +153,8 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
                      levels - 1);
         return err_set(
             err, ERR_INPUT,
-            "'%s', expected intra, inter, %s%sring_loss, memory, flops, flops_f32, flops_bf16,"
-            " device or compute_type",
+            "'%s', expected intra, inter, %s%sring_loss, memory, flops, flopsGROUP,"
+            " flops_f32, flops_bf16, device or compute_type",
             word, further, links ? "nvlink, nic, " : "");
     }
     if (twice)
@@ -233,6 +260,16 @@ int topo_given_rank(struct topo *t, const struct topo_given *g, int fill, struct
                        dtype_name(t->compute_type), topo_other_key(t));
     if (other > 0 && !(fill && t->other_flops > 0))
         t->other_flops = other;
+    for (int i = 0; i < g->owns && !(fill && t->rank_flops); i++) {
+        int64_t k = g->own[i].group;
+        if (k >= t->groups.count || !(t->flops > 0))
+            return err_set(err, ERR_INPUT,
+                           k < t->groups.count ? "flops%" PRId64 " without flops, expected both"
+                                               : "flops%" PRId64 ", expected groups 0 to %d",
+                           k, t->groups.count - 1);
+        for (int j = 0; j < t->groups.members[k]; j++)
+            topo_set_rank_flops(t, groups_rank(&t->groups, (int)k, j), g->own[i].flops);
+    }
     return 0;
 }
 

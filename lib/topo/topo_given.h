@@ -12,11 +12,18 @@ struct topo_given_level {
     double rate_Bps, latency_s;
 };
 
+enum { TOPO_GIVEN_OWN = 64 };
+
 struct topo_given {
     struct topo_given_level level[TOPO_LEVELS_MAX];
     double nvlink_Bps, nic_Bps; /* rate of one link, for files that count links; 0: not given */
     int64_t memory_bytes;       /* 0: not given */
     double flops, flops_in[2];  /* in compute_type; in f32 and bf16 by name */
+    struct {
+        int64_t group;
+        double flops;
+    } own[TOPO_GIVEN_OWN]; /* [owns] rates of the ranks of a group */
+    int owns;
     double ring_loss;           /* for all levels between groups; 0: not given */
     int has_device, has_type;
     enum topo_device device;
@@ -25,8 +32,9 @@ struct topo_given {
 
 /*
  * Parses one word NAME=VALUE (the text is modified) for a fabric of `levels` levels.  NAME is
- * intra, inter, level2, ..., ring_loss, memory, flops, flops_f32, flops_bf16, device or
- * compute_type, and with `links` also nvlink or nic.  Each may be given once.
+ * intra, inter, level2, ..., ring_loss, memory, flops, flopsK (of the ranks of group K),
+ * flops_f32, flops_bf16, device or compute_type, and with `links` also nvlink or nic.  Each may
+ * be given once.
  */
 int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err);
 /* Parses the argument of --set: words separated by commas, for a fabric that is not known

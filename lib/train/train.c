@@ -167,9 +167,20 @@ int train_part(const struct plan *p, int micro, int rank, int64_t *first)
 {
     int64_t rest;
 
-    *first = ((int64_t)micro * p->groups.ranks + rank) * p->micro_batch;
+    *first = plan_micro_number(&p->settings, p->groups.ranks, rank, micro) * p->micro_batch;
     rest = plan_sequences(&p->settings, p->groups.ranks) - *first;
-    return rest < 0 ? 0 : rest < p->micro_batch ? (int)rest : p->micro_batch;
+    return rest < p->micro_batch ? (int)rest : p->micro_batch;
+}
+
+/* Sets the flags for the exchange: a file in the folder, a signal to this rank, or a log that
+   cannot be written asks to stop. */
+static void train_read_flags(struct train *t)
+{
+    int stop = (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0) ||
+               t->unlogged.code != ERR_NONE;
+    t->flags &= TRAIN_FAILED;
+    t->flags |= (stop ? TRAIN_STOP : 0) | train_save_flag(t) |
+                (t->save && access(t->save, F_OK) == 0 ? TRAIN_SAVE : 0);
 }
 
 static void train_read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
@@ -179,8 +190,7 @@ static void train_read_batch(void *arg, int micro, int32_t *tokens, int32_t *tar
     int64_t first, step = t->step * plan_sequences(&p->settings, p->groups.ranks);
     int count = train_part(p, micro, t->world->rank, &first);
 
-    if (micro > 0 && micro % plan_layered(&p->settings) == 0)
-        train_easy_micro_step(t, micro - 1);
+    train_easy_keep(t, micro);
     /* A read error is reported in the exchange, in which all ranks must take part: until then
        use any tokens. */
     if ((t->flags & TRAIN_FAILED) ||
@@ -188,22 +198,15 @@ static void train_read_batch(void *arg, int micro, int32_t *tokens, int32_t *tar
         t->flags |= TRAIN_FAILED;
         count = 0;
     }
-    /* Targets of sequences that the step does not have do not count. */
+    /* The step's last micro-batch may have fewer sequences; other targets do not count. */
     size_t had = (size_t)count * (size_t)p->seq;
     size_t bytes = ((size_t)p->micro_batch * (size_t)p->seq - had) * sizeof *tokens;
     memset(tokens + had, 0, bytes);
     memset(targets + had, -1, bytes);
     if (t->begins)
         memset(t->begins + had, 0, bytes);
-    if (micro < p->accum - 1)
-        return;
-    /* The exchange is next.  A file in the folder, a signal to this rank, or a log that cannot
-       be written asks to stop. */
-    int stop = (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0) ||
-               t->unlogged.code != ERR_NONE;
-    t->flags &= TRAIN_FAILED;
-    t->flags |= (stop ? TRAIN_STOP : 0) | train_save_flag(t) |
-                (t->save && access(t->save, F_OK) == 0 ? TRAIN_SAVE : 0);
+    if (micro == plan_count_of(&p->settings, p->groups.ranks, t->world->rank) - 1)
+        train_read_flags(t); /* the exchange is next */
 }
 
 /* If a rank has set TRAIN_FAILED, all ranks end with its error. */
@@ -304,6 +307,8 @@ static int run_step(struct train *t, int *stopped, struct err *err)
 
     if (t->against && engine_against_begin(t->against, err))
         return -1;
+    if (plan_count_of(&t->plan.settings, t->world->ranks, t->world->rank) == 0)
+        train_read_flags(t);
     train_trace_before(t);
     if (engine_step(t->engine, train_read_batch, t, &o, &report, err) ||
         train_trace_after(t, err))
@@ -316,7 +321,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         t->differs = err->code == ERR_MISMATCH && agree_failure(t, err) == 0;
         return -1;
     }
-    train_easy_micro_step(t, t->plan.accum - 1);
+    train_easy_keep(t, plan_count_of(&t->plan.settings, t->world->ranks, t->world->rank));
     t->step++;
     t->tokens += report.tokens;
     t->loss = report.loss;

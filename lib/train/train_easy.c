@@ -141,15 +141,14 @@ int train_easy_start(struct train *t, struct err *err)
     return 0;
 }
 
-static void keep_micro(struct train *t, int micro)
+/* at: its place in its micro-step. */
+static void keep_micro(struct train *t, int micro, int at)
 {
     struct train_easy *e = t->easy;
     const struct plan *p = &t->plan;
-
-    int at = micro % plan_layered(&p->settings) * p->micro_batch;
     float *to = e->mine + ((t->step - e->gathered) * p->accum + micro) * p->micro_batch;
     for (int b = 0; b < p->micro_batch; b++) {
-        const float *row = e->rows + (int64_t)(at + b) * p->seq;
+        const float *row = e->rows + ((int64_t)at * p->micro_batch + b) * p->seq;
         double sum = 0;
         int counted = 0;
         for (int i = 0; i < p->seq; i++) {
@@ -160,10 +159,17 @@ static void keep_micro(struct train *t, int micro)
     }
 }
 
-void train_easy_micro_step(struct train *t, int last)
+void train_easy_keep(struct train *t, int next)
 {
-    for (int i = last % plan_layered(&t->plan.settings); i >= 0 && t->easy && t->easy->all; i--)
-        keep_micro(t, last - i);
+    const struct plan_settings *s = &t->plan.settings;
+    int count = plan_count_of(s, t->world->ranks, t->world->rank);
+    int64_t steps = plan_micro_steps(s);
+
+    if (!t->easy || !t->easy->all || next == 0)
+        return;
+    int before = (int)((next - 1) * steps / count), first = plan_count_before(s, count, before);
+    for (int micro = first; next * steps / count > before && micro < next; micro++)
+        keep_micro(t, micro, micro - first);
 }
 
 static int easy_gather(struct train *t, struct err *err)
@@ -177,6 +183,8 @@ static int easy_gather(struct train *t, struct err *err)
 
     for (int r = 0; rc == 0 && r < ranks; r++)
         for (int64_t m = 0; m < steps * accum; m++) {
+            if (m % accum >= plan_count_of(&t->plan.settings, ranks, r))
+                continue;
             int count = train_part(&t->plan, (int)(m % accum), r, &first);
             memcpy(e->all + (e->gathered + m / accum) * e->batch + first,
                    sent + r * each + m * b, (size_t)count * sizeof *sent);

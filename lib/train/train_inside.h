@@ -8,6 +8,7 @@
 #include "data/data.h"
 #include "engine/engine_proof.h"
 #include "plan/plan.h"
+#include "plan/plan_deal.h"
 #include "train/train.h"
 #include "train/train_image.h"
 #include "train/train_local.h"
@@ -180,20 +181,21 @@ int train_data_agree(struct train *t, struct err *err);
 int train_data_check(struct train *t, const char *dir, const struct ckpt_run *was,
                      struct err *err);
 
-/* Sequences of a step in one rank's micro-batch: returns their number; *first: the first. */
+/* Sequences of a step in a rank's micro-batch, which it has: returns their number; *first: the
+   first. */
 int train_part(const struct plan *p, int micro, int rank, int64_t *first);
 
 /*
  * train_easy.c: --drop-easy; the functions do nothing without it.  open: checks the options,
  * when data are open and before the engine, which writes losses into train_easy_losses; start:
- * when states are loaded (collective).  micro_step: after this rank's micro-batch `last`; step:
- * after a step (collective); save: adds the data of this step's checkpoint to the carry
+ * when states are loaded (collective).  keep: before this rank's micro-batch `next`, and
+ * after the last; step: after a step (collective); save: adds the data of this step's checkpoint to the carry
  * (collective).
  */
 int train_easy_open(struct train *t, struct err *err);
 float *train_easy_losses(const struct train *t);
 int train_easy_start(struct train *t, struct err *err);
-void train_easy_micro_step(struct train *t, int last);
+void train_easy_keep(struct train *t, int next);
 int train_easy_step(struct train *t, struct err *err);
 int train_easy_save(struct train *t, struct err *err);
 void train_easy_close(struct train *t);

@@ -7,6 +7,7 @@
 #include "engine/engine_proof.h"
 #include "groups_fixture.h"
 #include "kern/kern.h"
+#include "plan/plan_deal.h"
 
 struct check {
     struct world *world;
@@ -46,9 +47,11 @@ static inline void make_batch(const struct check *c, int64_t index, int32_t *tok
 static inline void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 {
     const struct check *c = arg;
-    int64_t n = c->world->ranks;
+    const struct plan_settings *s = &c->plan.settings;
+    int n = c->world->ranks;
+    int64_t at = plan_micro_number(s, n, c->world->rank, micro);
 
-    make_batch(c, c->step * n * c->plan.accum + micro * n + c->world->rank, tokens, targets);
+    make_batch(c, c->step * plan_micro_batches(s, n) + at, tokens, targets);
 }
 
 /* Eight places of a fresh mask: `active` of them all, as far apart as can be. */

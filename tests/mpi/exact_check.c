@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks exact sums: exact_check SHAPE CONFIG PARAM WIRE SAMPLES STEPS [SHIFT [H]], run under
- * mpirun with the shape's ranks.  With them, STEPS steps of SAMPLES micro-batches each, dealt
+ * Checks exact sums: exact_check SHAPE CONFIG PARAM WIRE SAMPLES STEPS [SHIFT [H [COUNTS]]], run
+ * under mpirun with the shape's ranks.  With them, STEPS steps of SAMPLES micro-batches each, dealt
  * to the ranks: all 27 strategies give the same hash of their states, the same loss and the
  * same norm, bit by bit.  Rank 0 prints them, one line a step: launches of other shapes are
  * compared by the caller.
@@ -17,6 +17,7 @@
  * go round over the strategies, each in a cycle of its own, so that no letter always meets the
  * same; SHIFT turns them.  With H the groups train apart for periods of H steps, with the outer
  * state under I and G in turn; then hashes are compared at the end of periods.
+ * COUNTS, "3,0,5", deals so many micro-batches of a step to each rank.
  */
 #include "engine_fixture.h"
 #include "engine_spoil.h"
@@ -72,7 +73,8 @@ struct far {
 static void far_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 {
     const struct far *f = arg;
-    int index = micro * f->c->world->ranks + f->c->world->rank;
+    int64_t index = plan_micro_number(&f->c->plan.settings, f->c->world->ranks,
+                                      f->c->world->rank, micro);
     int64_t n = f->e->unit[spoilt_unit(f->e)].elems;
 
     for (int64_t x = 0; index < 2 && x < n; x++)
@@ -114,6 +116,24 @@ static void run(struct check *c, struct told *told)
     engine_close(e);
 }
 
+/* Deals the step's micro-batches as COUNTS says. */
+static int deal(struct plan *p, const char *text, int samples)
+{
+    int sum = 0, *counts = p->own_counts = mem_new((size_t)p->groups.ranks, sizeof *counts);
+
+    p->accum = 0;
+    for (int r = 0; r < p->groups.ranks; r++) {
+        char *end;
+        counts[r] = (int)strtol(text, &end, 10);
+        sum += counts[r];
+        p->accum = counts[r] > p->accum ? counts[r] : p->accum;
+        text = *end ? end + 1 : end;
+    }
+    p->counts = counts;
+    p->global_batch = samples;
+    return sum == samples;
+}
+
 int main(int argc, char **argv)
 {
     struct check c = {0};
@@ -130,6 +150,8 @@ int main(int argc, char **argv)
         die(&c, &err);
     c.plan.micro_batch = 1;
     c.plan.sync_every = argc > 8 ? atoi(argv[8]) : 0;
+    if (argc > 9 && !deal(&c.plan, argv[9], atoi(argv[5])))
+        return 2;
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         choose(&c.plan, i, argc > 7 ? atoi(argv[7]) : 0);
         run(&c, i ? told : first);
