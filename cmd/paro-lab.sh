@@ -59,6 +59,8 @@ it under mpirun, to try a network that you do not have.
                              starts, to test a network failure (repeatable)
       --flap=GROUP:UP/DOWN   Leave a node's data port up for UP seconds and
                              take it down for DOWN, in turn (repeatable)
+      --cpu=GROUP:SHARE      Limit the processes of a node to SHARE percent of a
+                             processor, to emulate a slow host (repeatable)
       --map-by=WHAT          Fill one node with ranks before the next (slot),
                              or deal them out in turn (node) (default: slot)
       --head                 Start COMMAND once, on a head node from which mpirun
@@ -78,10 +80,10 @@ TEXT
 # ---- Arguments ----------------------------------------------------------------------------
 
 groups='' procs_text=2 rate='' map_by=slot head=0
-slow=() cuts=() flaps=()        # as given
+slow=() cuts=() flaps=() cpus=() # as given
 mca_keys=() mca_values=()
 command=()
-procs=() rate_out=() rate_in=() # by group
+procs=() rate_out=() rate_in=() cpu=() # by group
 pairs=()                        # "A B RATE"
 
 # REPLY = the whole number in TEXT.
@@ -119,6 +121,7 @@ set_option() { # NAME VALUE
     --slow) slow+=("$2") ;;
     --cut) cuts+=("$2") ;;
     --flap) flaps+=("$2") ;;
+    --cpu) cpus+=("$2") ;;
     --map-by)
         [[ $2 == slot || $2 == node ]] || die "$1 is '$2', expected slot or node"
         map_by=$2
@@ -164,7 +167,7 @@ parse() {
             shift $((3 - ATTACHED))
             ;;
         --groups[01] | --procs[01] | --rate[01] | --slow[01] | --cut[01] | --flap[01] | \
-            --map-by[01])
+            --cpu[01] | --map-by[01])
             ((ATTACHED || $# >= 2)) || die "$NAME lacks its value (see --help)"
             ((ATTACHED)) || VALUE=$2
             set_option "$NAME" "$VALUE"
@@ -241,6 +244,12 @@ resolve() {
         check_seconds "--flap is '$text'" "${g%%/*}"
         check_seconds "--flap is '$text'" "${g#*/}"
     done
+    for text in "${cpus[@]}"; do
+        [[ $text == ?*:* ]] || die "--cpu is '$text', expected GROUP:SHARE"
+        check_group "--cpu is '$text'" "${text%%:*}" && g=$REPLY
+        whole "--cpu is '$text': the share" "${text#*:}" 1 100000
+        cpu[g]=$REPLY
+    done
 }
 
 # ---- Stage 1, outer: is all here that the lab needs? --------------------------------------
@@ -283,6 +292,48 @@ choose_user_ns() {
     ((EUID == 0 && (caps >> 12 & caps >> 21 & 1))) || user_ns=(-U -r) who="an ordinary user"
 }
 
+# Writes TEXT, or says in one line what --cpu needs.
+control() { # FILE TEXT
+    { [[ -e $1 ]] && echo "$2" >"$1"; } 2>/dev/null ||
+        die "--cpu: cannot write '$1', expected control groups that limit processors (cgroup v2's" \
+            "cpu.max or v1's cpu.cfs_quota_us) and the right to make them"
+}
+
+# cpu_dir = a control group with one in it for each node that has a limit, '' without --cpu.  They
+# outlive namespaces: a process that waits for the end of descriptor 19 removes them, which ends 18.
+make_cpu() {
+    local g dir root=/sys/fs/cgroup period
+    cpu_dir=''
+    ((${#cpu[@]} > 0)) || return 0
+    for dir in $root/cpu $root/cpu,cpuacct; do
+        [[ ! -e $dir/cpu.shares ]] || root=$dir
+    done
+    cpu_dir=$root/paro-lab.$$
+    mkdir "$cpu_dir" 2>/dev/null || control "$cpu_dir" ''
+    # shellcheck disable=SC2016 # expanded inside
+    coproc exec setsid sh -c 'trap "" HUP INT QUIT TERM
+        cat
+        while [ -d "$1" ]; do rmdir "$1"/node* "$1" || sleep 0.02; done' sh "$cpu_dir" 2>/dev/null
+    exec 18<&"${COPROC[0]}" 19>&"${COPROC[1]}"
+    if [[ -e $root/cgroup.controllers ]]; then
+        for dir in "$root" "$cpu_dir"; do
+            control "$dir/cgroup.subtree_control" +cpu
+        done
+    fi
+    for g in "${!cpu[@]}"; do
+        dir=$cpu_dir/node$g
+        # Short periods, so that a slow host is slow at any time; the kernel takes 1 ms and more.
+        period=$((cpu[g] < 10 ? 100000 : 10000))
+        mkdir "$dir" || exit 2
+        if [[ -e $root/cgroup.controllers ]]; then
+            control "$dir/cpu.max" "$((cpu[g] * period / 100)) $period"
+        else
+            control "$dir/cpu.cfs_period_us" $period
+            control "$dir/cpu.cfs_quota_us" $((cpu[g] * period / 100))
+        fi
+    done
+}
+
 outer() {
     local text
     caller_path=$PATH
@@ -297,9 +348,10 @@ outer() {
     text=$(unshare "${user_ns[@]}" -m -n -p -i -u -f --mount-proc true 2>&1) ||
         die "cannot make namespaces: ${text%%$'\n'*}, expected a kernel that grants them" \
             "to $who, outside a chroot"
+    make_cpu
     # No fork: this process stays the one the caller knows.
     exec unshare "${user_ns[@]}" -m -n -p -i -u -- \
-        "$BASH" "${BASH_SOURCE[0]}" @supervise "$caller_path" "$@"
+        "$BASH" "${BASH_SOURCE[0]}" @supervise "$cpu_dir" "$caller_path" "$@"
 }
 
 # ---- Stage 2, supervise: pass signals on, wait, end as COMMAND ended ----------------------
@@ -329,7 +381,7 @@ supervise() {
     [[ ! -t 0 ]] || keyboard=1 session=()
     # A shell's background job ignores SIGINT: ranks must not inherit that.
     setpriv --pdeathsig KILL "${session[@]}" env --default-signal=INT,QUIT \
-        "$BASH" "${BASH_SOURCE[0]}" @init "$$" "$@" <&0 &
+        "$BASH" "${BASH_SOURCE[0]}" @init "$$" "$@" <&0 18<&- 19>&- &
     child=$!
     exec >/dev/null 2>&1 # bash would tell how the child died
     for sig in 1 2 3 15; do # HUP INT QUIT TERM; by number, for the status
@@ -345,6 +397,10 @@ supervise() {
     done
     wait "$child"
     status=$?
+    # All of the lab's processes are gone, and nothing keeps its control groups.  The process that
+    # removes them ends; nothing can be forked here any more.
+    exec 19>&-
+    [[ -z $1 ]] || read -r -t 5 -u 18
     if [[ -n $signal ]]; then
         trap - "$signal"
         kill -"$signal" $$
@@ -536,6 +592,7 @@ write_agent() {
 host=\$1
 shift
 [ -z "\${HOSTNAME+set}" ] || HOSTNAME=\$host
+[ -z "$cpu_dir" ] || [ ! -d "$cpu_dir/\$host" ] || echo 0 >"$cpu_dir/\$host/cgroup.procs" || exit 2
 # Here the number names mpirun's descriptor no more (see run in paro-lab).
 unset OPAL_OUTPUT_STDERR_FD PMIX_OUTPUT_STDERR_FD
 exec $(type -P nsenter) --net=$LAB/\$host.net --uts=$LAB/\$host.uts /bin/sh -c "\$*" >&2
@@ -771,11 +828,11 @@ run() {
     exit $status
 }
 
-init() { # PARENT CALLER_PATH ARG...
+init() { # PARENT CPU_DIR CALLER_PATH ARG...
     check_parent "$1"
-    caller_path=$2
+    cpu_dir=$2 caller_path=$3
     PATH=$PATH:/usr/sbin:/sbin
-    parse "${@:3}"
+    parse "${@:4}"
     resolve
     find_launcher
     build

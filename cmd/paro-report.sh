@@ -281,8 +281,11 @@ details() { # RUN
         missing "predicted step and list of strategies: '${plan#./}' has no fabric, trains a part of the model, or is absent"
         return
     fi
+    # Numbers by the ranks' rates follow from the global batch.
+    batch=--accum=$(value accum "$plan")
+    [ -z "$(value micro_batches "$plan")" ] || batch=--global-batch=$(value global_batch "$plan")
     set -- -m "$T/config.json" -i "$T/fabric.yaml" --micro-batch "$(value micro_batch "$plan")" \
-        --accum "$(value accum "$plan")" --seq "$(value seq "$plan")"
+        "$batch" --seq "$(value seq "$plan")"
     picture 'The predicted step' 'predicted step' \
         paro-plan "$@" --strategy "$(value strategy "$plan")" --timeline --svg
     text 'All strategies, predicted' 'list of strategies' paro-plan "$@" --list
@@ -323,7 +326,7 @@ facts() { # RUN
     printf '<table class="facts">\n'
     if is_file "$plan"; then
         row strategy "$(value strategy "$plan"), $(value algo "$plan")"
-        row batch "$(value accum "$plan") micro-batches of $(value micro_batch "$plan") x $(value seq "$plan") tokens on each rank"
+        row batch "$(value accum "$plan") micro-batches of $(value micro_batch "$plan") x $(value seq "$plan") tokens on each rank at most"
         row model "$(block config "$plan" | sed -n 's/.*"model_type": *"\([^"]*\)".*/\1/p' | grep . || echo parameters), $(value trainable "$plan") trained parameters"
         row hosts "$(hosts_of "$plan" | grep -c '') groups: $(hosts_of "$plan" | head -n 8 | tr -d '"' | tr '\n' ' ')"
         row device "$(value device "$plan")"

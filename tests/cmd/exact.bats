@@ -46,6 +46,22 @@ same() {
     same one 8 0,1,2,3,0,1,2,3 untied f32 f32
 }
 
+# dealt REFERENCE SHAPE RANKS COUNTS...: 40 micro-batches, so many to each rank, some to nobody.
+dealt() {
+    for counts in "${@:4}"; do
+        timeout 100 mpirun -np "$3" "$B/mpi/exact_check" "$2" "$DATA/llama_untied.json" bf16 bf16 40 3 ${#counts} "$counts" > out
+        [ "$(wc -l < out)" = 3 ]
+        diff "$1" out
+    done
+}
+
+@test "one hash: ranks with unequal numbers of micro-batches" {
+    exact 1 1x1 untied bf16 bf16 > one
+    dealt one 2x2 4 20,1,13,6 0,0,0,40
+    dealt one '[3,2]' 5 12,3,9,0,16 8,8,8,9,7 1,2,30,4,3
+    run ! dealt one 2x2 4 20,1,13,5 # not the step's
+}
+
 @test "one hash: layers without rotary positions, and matrices in one" {
     for family in smollm3 phi3 gemma3; do
         exact 1 1x1 '' f32 f32 > one
@@ -127,6 +143,13 @@ bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
         diff <(bits g/log.jsonl) <(bits $p/log.jsonl)
         n=$((n + 1))
     done
+    # Ranks of unequal rates, of which one has nothing to compute; a stop, and a resume on equal ones.
+    plan slow '[2,1],flops=1e9,flops1=1e8' 3 IGG --global-batch 9 --layered 2
+    grep -qx 'micro_batches: \[5, 4, 0\]' slow.yaml
+    mpirun -np 3 paro-train slow.yaml "${t[@]}" -o slow --steps 3 --save-every 2 --log slow.jsonl > out
+    diff <(bits g/log.jsonl) <(bits slow.jsonl)
+    mpirun -np 4 paro-train fourth.yaml -d text --exact -o h --resume slow/step-00000002 --steps 3 > out
+    diff <(bits g/log.jsonl | tail -n 4) <(bits h/log.jsonl)
     # Without, sums are as they come, and nothing is said of bits.
     paro-train one.yaml -d text -o f --lr 1e-2 --steps 1 > out
     run -1 grep state_hash f/log.jsonl

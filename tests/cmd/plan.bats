@@ -388,7 +388,7 @@ steps() {
     [ "$(batch --global-batch 4)" = "4 1 1" ]
     [ ! -s "$D/e" ]
     [ "$(batch --global-batch 33 --micro-batch 3)" = "36 3 3" ]
-    has_words "$(cat "$D/e")" 'global batch 33 36 (4 3 x 3) 8.3 %'
+    has_words "$(cat "$D/e")" '11 micro-batches 4 ranks 3 have 3'
     [[ $(batch --global-batch 46) == "48 "* && $(batch --global-batch 45) == "48 "* ]]
     # What a plan says of it is what is predicted, and read back.
     paro-plan -m $TINY -i $FABRIC --global-batch 45 2> "$D/e" > "$D/p"
@@ -409,6 +409,35 @@ steps() {
     paro-plan -m $TINY -i $FABRIC --global-batch 64 --scale 2..8 --json > "$D/p"
     [ "$(json 'map { $_->{ranks} * $_->{micro_batch} * $_->{accum} } @{$d->{points}}' < "$D/p")" = "64 64 64" ]
     refuses 2 'global batch 64 128 ranks' paro-plan -m $TINY -i $FABRIC --global-batch 64 --scale 2..128
+}
+
+@test "ranks of unequal rates: micro-batches by the rates, the same global batch" {
+    local slow=synth:4x1,inter=1gbit,flops=1e10,flops1=5e9,memory=1e9 tiny=(-m "$TINY" --seq 64)
+    counts() { sed -n 's/^micro_batches: //p' "$D/p"; }
+    paro-plan "${tiny[@]}" -i $slow --accum 7 2> "$D/e" > "$D/p"
+    [ "$(counts)" = '[8, 4, 8, 8]' ]
+    grep -qx 'global_batch: 28' "$D/p"
+    grep -qx 'accum: 8' "$D/p"
+    has_words "$(cat "$D/e")" '28 micro-batches rates 4 to 8 step equal numbers'
+    paro-plan "${tiny[@]}" -i $slow --accum 7 --json 2> "$D/e" | json '"@{$d->{micro_batches}}"' | grep -qx '8 4 8 8'
+    paro-plan --compare "$D/p" <(paro-plan "${tiny[@]}" -i ${slow/flops1=5e9,/} --accum 7) > "$D/c"
+    grep -q '^accum *8 *7$' "$D/c"
+    paro-plan "${tiny[@]}" -i $slow --global-batch 56 --micro-batch 2 2> "$D/e" > "$D/p"
+    [ "$(counts)" = '[8, 4, 8, 8]' ]
+    # A slower rank gets none; rates that are nearly equal change nothing.
+    paro-plan "${tiny[@]}" -i ${slow/5e9/1e9} --accum 1 2> "$D/e" > "$D/p"
+    [ "$(counts)" = '[2, 0, 1, 1]' ]
+    paro-plan "${tiny[@]}" -i ${slow/5e9/96e8} --accum 7 2> "$D/e" > "$D/p"
+    [ -z "$(counts)" ]
+    [ ! -s "$D/e" ]
+    # The price: ranks end together; where parameters are gathered in each micro-step the slow rank holds up four
+    # of eight, unless these have two micro-batches.
+    compute() { paro-plan "${tiny[@]}" --accum 7 --json "$@" 2> "$D/e" | json '$d->{predicted}{compute_s}'; }
+    ratio() { awk -v a="$1" -v b="$2" 'BEGIN { r = '"$3"'; exit !(a / b > r - 0.02 && a / b < r + 0.02) }'; }
+    even=$(compute -i ${slow/flops1=5e9,/} --strategy NNN)
+    ratio "$(compute -i $slow --strategy NNN)" "$even" "8 / 7"
+    ratio "$(compute -i $slow --strategy GNN)" "$even" "12 / 7"
+    ratio "$(compute -i $slow --strategy GNN --layered 2)" "$even" "8 / 7"
 }
 
 @test "--headroom: the limit is what remains of the fabric's memory" {

@@ -267,3 +267,42 @@ kill_lab() {
     kill_lab KILL pid "${user[@]}"
     kill_lab TERM pid "${user[@]}"
 }
+
+# used NODE: the part of a processor that a loop had there.
+used() { awk -v node="$1" '$1 == node { print $2 / $3 }' <<<"$output"; }
+
+@test "--cpu: a node has its share of a processor, and its control groups are removed" {
+    for root in /sys/fs/cgroup/cpu /sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup; do
+        [ ! -e $root/cpu.shares ] || break
+    done
+    mkdir $root/paro-test.$$ 2>/dev/null && rmdir $root/paro-test.$$ || skip "no right to make control groups here"
+    local try loop='TIMEFORMAT="$(hostname) %U %R"; { time timeout 1 sh -c "while :; do :; done"; } 2>&1; true'
+    lab -g 2 -p 1 --cpu 1:10 -- bash -c "$loop"
+    [ "$status" -eq 0 ]
+    # The kernel accounts by its tick, some milliseconds.
+    awk -v a="$(used node1)" 'BEGIN { exit !(a > 0 && a < 0.25) }'
+    [ -n "$(used node0)" ]
+    run ls $root
+    [[ $output != *paro-lab* ]]
+    # Killed, it leaves none either.
+    timeout -s KILL 1 paro-lab -g 2 -p 1 --cpu 0:50 sleep 60 >out 2>&1 || true
+    for try in {1..50}; do
+        [[ $(ls $root) == *paro-lab* ]] || break
+        sleep 0.1
+    done
+    [ $try -lt 50 ]
+}
+
+@test "--cpu: wrong words, and no control groups: one line, status 2" {
+    for word in 2:10 1 1:0 1:x 1:-5 1:; do
+        lab --cpu $word true
+        [ "$status" -eq 2 ]
+        [[ $stderr == "paro-lab: --cpu is '$word'"*", expected "* ]]
+        [ "$(wc -l <<<"$stderr")" = 1 ]
+    done
+    unshare -m true 2>/dev/null || skip "no right to mount here"
+    run --separate-stderr unshare -m sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec paro-lab --cpu 1:10 true'
+    [ "$status" -eq 2 ]
+    [[ $stderr == "paro-lab: --cpu: cannot write "*", expected control groups "* ]]
+    [ "$(wc -l <<<"$stderr")" = 1 ]
+}

@@ -297,6 +297,39 @@ TEST(test_refused)
     free(text);
 }
 
+TEST(test_micro_batches)
+{
+    static const char *const cases[][2] = {
+        {"[2, 1, 1, 1]", "p.yaml: 'micro_batches' has 4 numbers, expected 5, one for each rank"},
+        {"[0, 0, 0, 0, 0]", "'micro_batches' has 0 in all, expected 5, global_batch"},
+        {"[2, 1, 1, 1, 1]", "'micro_batches' has 6 in all, expected 5"},
+        {"[3, 0, 1, 1, 0]", "'micro_batches' has at most 3, expected 'accum', 2"},
+        {"[1, 1, 1, 1, 1]", "'micro_batches' has at most 1, expected 'accum', 2"},
+        {"[2, -1, 2, 1, 1]", "'micro_batches[1]' is '-1', expected 0"},
+        {"[2, x, 1, 1, 1]", "'micro_batches[1]' is 'x', expected a whole number"},
+        {"2", "micro_batches"},
+        {"[]", "micro_batches"},
+    };
+    static const int counts[] = {0, 2, 1, 1, 1};
+    char *text = sample("{" KEYS "}\n"), *two = edit(text, "accum: 1", "accum: 2"), list[64];
+    struct plan p;
+
+    read_edited(&p, two, "groups:\n", "micro_batches: [0, 2, 1, 1, 1]\ngroups:\n");
+    assert_memory_equal(p.counts, counts, sizeof counts);
+    char *again = print(&p);
+    assert_non_null(strstr(again, "\nmicro_batches: [0, 2, 1, 1, 1]\n"));
+    plan_release(&p);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(list, sizeof list, "micro_batches: %s\ngroups:\n", cases[i][0]);
+        char *bad = edit(two, "groups:\n", list);
+        refused(bad, cases[i][1]);
+        mem_free(bad);
+    }
+    mem_free(two);
+    free(again);
+    free(text);
+}
+
 /* Cut anywhere, it is refused, never read as something less. */
 TEST(test_truncated)
 {

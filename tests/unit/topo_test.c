@@ -2,6 +2,7 @@
 /* Tests fabrics: what synth: builds, that YAML returns, and what contradicts itself. */
 #include "unit.h"
 
+#include "topo/topo_boundary.h"
 #include "value/value_yaml.h"
 #include "topo_fixture.h"
 
@@ -118,6 +119,41 @@ TEST(returns)
         topo_release(&a);
         topo_release(&b);
     }
+}
+
+/* Rates of single ranks: written, read, compared, and kept by fabrics made of this one. */
+TEST(rank_flops)
+{
+    static const int group_of[] = {1, 1, 2};
+    struct topo a = read_synth("2x[3,2],flops=1e11,flops1=5e10,flops2=1e11,level2=1gbit"), b, c;
+
+    assert_true(topo_rank_flops(&a, 2) == 1e11 && topo_rank_flops(&a, 3) == 5e10 &&
+                topo_rank_flops(&a, 4) == 5e10 && topo_rank_flops(&a, 5) == 1e11);
+    topo_set_rank_flops(&a, 9, 2e11);
+    char *first = print(&a, TOPO_YAML);
+    assert_non_null(strstr(first, "ranks: [3, 4]\n    flops: 50000000000\n"));
+    assert_non_null(strstr(first, "flops: [100000000000, 200000000000]\n"));
+    assert_ok(parse(first, &b));
+    assert_memory_equal(a.rank_flops, b.rank_flops, 10 * sizeof *a.rank_flops);
+    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, stderr), 0);
+    topo_set_rank_flops(&b, 0, 9e10);
+    FILE *f = unit_stream();
+    assert_int_equal(topo_diff(&a, &b, 0.05, TOPO_JSON, f), 1);
+    free(unit_text(f));
+    topo_release(&b);
+    topo_at_boundary(&a, 1, &b);
+    assert_memory_equal(a.rank_flops, b.rank_flops, 10 * sizeof *a.rank_flops);
+    topo_subset(&a, 3, group_of, &c);
+    assert_true(topo_rank_flops(&c, 0) == 5e10 && topo_rank_flops(&c, 2) == 1e11);
+    topo_release(&c);
+    char *list = strstr(first, ", 200000000000]");
+    memcpy(list, "]              ", 15);
+    assert_refused(parse(first, &c), "'groups[3].flops' has 1 rates, expected 2 one");
+    memcpy(list, ", -1]          ", 15);
+    assert_refused(parse(first, &c), "'groups[3].flops[1]' '-1' expected 1");
+    free(first);
+    topo_release(&b);
+    topo_release(&a);
 }
 
 TEST(json_known)
@@ -412,6 +448,10 @@ TEST(synth_refusals)
         {"4x8,inter=1gbit,inter=1gbit", "synth: inter twice expected"},
         {"4x8,memory=1B,memory=1B", "synth: memory twice expected"},
         {"4x8,memory=-1", "synth: memory '-1' expected size 1"},
+        {"4x8,flops1=1e12", "synth: flops1 flops"},
+        {"4x8,flops=1e12,flops4=1e12", "synth: flops4 groups 0 3"},
+        {"4x8,flops=1e12,flops1=1e12,flops1=1e12", "synth: flops1 twice expected"},
+        {"4x8,flops=1e12,flops1=0", "synth: flops1 '0' expected 1"},
         {"4x8,flops=nan", "synth: flops 'nan' expected 1"},
     };
 
