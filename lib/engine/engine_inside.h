@@ -127,12 +127,12 @@ struct engine_run {
     void *arg;
     const struct engine_optim *optim;
     struct engine_report *report;
-    float scale;    /* scale of losses, applied before the backward */
-    double update;  /* scale of the gradient, applied before the update */
-    int first;      /* micro-batch of the list's first micro-step */
-    int begun;      /* the current micro-step has micro-batches, whose last loss is not added yet */
-    int ends;       /* the run ends with the agreement: nothing is updated */
-    int skips;      /* this group does not update: it takes part in the outer step alone */
+    float scale;   /* scale of losses, applied before the backward */
+    double update; /* scale of the gradient, applied before the update */
+    int first;     /* micro-batch of the list's first micro-step */
+    int begun; /* the current micro-step has micro-batches, whose last loss is not added yet */
+    int ends;  /* the run ends with the agreement: nothing is updated */
+    int skips; /* this group does not update: it takes part in the outer step alone */
     double loss;    /* sum so far */
     struct err why; /* why this rank's device failed */
 };

@@ -135,7 +135,9 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
         .checkpoint = s->checkpoint,
     };
     p->global_batch = plan_sequences(&c->settings, c->topo->groups.ranks);
-    p->counts = p->own_counts = plan_case_counts(c);
+    int equal, *counts = plan_case_counts(c, &equal);
+    p->counts = p->own_counts = equal ? NULL : counts;
+    mem_free(equal ? counts : NULL);
     p->price.dominated_by = -1;
     if (!plan_apart(&p->settings, &c->topo->groups)) /* one group has none to meet */
         p->sync_every = 0;

@@ -123,7 +123,7 @@ struct plan {
     struct plan_price price;           /* predicted */
     char doubt[TOPO_SOURCE_BYTES];     /* doubts about the fabric's figures (topo.h) */
     struct plan_checkpoint checkpoint; /* 0: unknown */
-    int *own_counts; /* owned: `counts`, or NULL */
+    int *own_counts;                   /* owned: `counts`, or NULL */
     char *fabric; /* owned: text of the topology it was priced on; NULL: unknown */
 };
 

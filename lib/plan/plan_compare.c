@@ -11,9 +11,8 @@
 #include "value/value_json_out.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "plan/plan_deal.h"
 
-enum { SETTINGS = 23 };
+enum { SETTINGS = 22 };
 
 struct settings { /* a plan's settings as texts */
     const char *name[SETTINGS];
@@ -49,12 +48,6 @@ static void settings_init(struct settings *s, const struct plan *p)
     compare_add(s, "trainable", "%" PRId64, p->trainable);
     compare_add(s, "micro_batch", "%d", p->micro_batch);
     compare_add(s, "accum", "%d", p->accum);
-    int least = p->accum;
-    for (int r = 0; r < p->groups.ranks; r++) {
-        int count = plan_count_of(&p->settings, p->groups.ranks, r);
-        least = count < least ? count : least;
-    }
-    compare_add(s, "least_accum", "%d", least);
     compare_add(s, "layered", "%d", plan_layered(&p->settings));
     compare_add(s, "global_batch", "%" PRId64, p->global_batch);
     compare_add(s, "seq", "%d", p->seq);

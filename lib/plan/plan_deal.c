@@ -78,38 +78,36 @@ int64_t plan_micro_number(const struct plan_settings *s, int ranks, int rank, in
     int64_t number = (int64_t)k * ranks + rank;
 
     for (int r = 0; s->counts && r < ranks; r++)
-        number -= s->counts[r] < k             ? k - s->counts[r] + (r < rank)
-                  : r < rank && s->counts[r] == k ? 1
-                                                  : 0;
+        if (s->counts[r] <= k) /* its turns that are over */
+            number -= k - s->counts[r] + (r < rank);
     return number;
 }
 
-int *plan_case_counts(const struct plan_case *c)
+int *plan_case_counts(const struct plan_case *c, int *equal)
 {
-    int ranks = c->topo->groups.ranks, uneven = 0;
-    int *count = mem_new((size_t)ranks, sizeof *count);
+    int ranks = c->topo->groups.ranks, *count = mem_new((size_t)ranks, sizeof *count);
     int64_t micros = plan_micro_batches(&c->settings, ranks);
 
     plan_deal(c->topo->rank_flops, ranks, micros, count);
-    for (int r = 0; r < ranks; r++)
-        uneven |= count[r] != micros / ranks + (r < micros % ranks);
-    if (uneven)
-        return count;
-    mem_free(count);
-    return NULL;
+    *equal = 1;
+    for (int r = 0; r < ranks; r++) {
+        count[r] = c->counts ? c->counts[r] : count[r];
+        *equal &= count[r] == micros / ranks + (r < micros % ranks);
+    }
+    return count;
 }
 
 void plan_case_deal(struct plan_case *c)
 {
-    int ranks = c->topo->groups.ranks;
+    int ranks = c->topo->groups.ranks, equal, most = 0;
 
     if (!c->global_batch && !c->topo->rank_flops)
         return;
     c->global_batch = plan_sequences(&c->settings, ranks);
-    int *count = c->topo->rank_flops ? plan_case_counts(c) : NULL;
-    c->accum = plan_count_of(&c->settings, ranks, 0);
-    for (int r = 0; count && r < ranks; r++)
-        c->accum = count[r] > c->accum || r == 0 ? count[r] : c->accum;
+    int *count = plan_case_counts(c, &equal);
+    for (int r = 0; r < ranks; r++)
+        most = count[r] > most ? count[r] : most;
+    c->accum = most;
     mem_free(count);
 }
 
@@ -135,21 +133,14 @@ static double time_together(const struct plan_case *c, const int *rank, int rank
 void plan_case_pace(struct plan_case *c)
 {
     const struct groups *g = &c->topo->groups;
-    int steps = plan_micro_steps(&c->settings), *own = NULL;
-    const int *count = c->counts;
+    int steps = plan_micro_steps(&c->settings), equal;
 
     for (int i = 0; i < PLAN_PACES; i++)
         c->pace[i] = (double)c->accum / steps;
     c->slowest = 1;
-    if (!(c->topo->flops > 0) || (!count && !c->topo->rank_flops))
+    if (!(c->topo->flops > 0) || (!c->counts && !c->topo->rank_flops))
         return;
-    if (!count) {
-        count = own = plan_case_counts(c);
-        if (!own) {
-            count = own = mem_new((size_t)g->ranks, sizeof *own);
-            plan_deal(NULL, g->ranks, plan_micro_batches(&c->settings, g->ranks), own);
-        }
-    }
+    int *count = plan_case_counts(c, &equal);
     memset(c->pace, 0, sizeof c->pace);
     c->slowest = 0;
     for (int r = 0; r < g->ranks; r++) {
@@ -162,5 +153,5 @@ void plan_case_pace(struct plan_case *c)
             fmax(c->pace[PLAN_IN_GROUP],
                  time_together(c, g->rank + g->first[k], g->members[k], count) / steps);
     c->pace[PLAN_WITH_ALL] = time_together(c, g->rank, g->ranks, count) / steps;
-    mem_free(own);
+    mem_free(count);
 }

@@ -3,7 +3,6 @@
 #include "plan/plan_request.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -323,36 +322,29 @@ static void note_unknown(const struct plan_case *c, const struct plan_request *r
 /* Notes how the ranks share the micro-batches, if not equally. */
 static void request_note_batch(const struct plan_search *s, char note[PLAN_NOTE])
 {
-    const struct plan_case *c = &s->at;
-    int ranks = c->topo->groups.ranks, least = INT_MAX;
-    int64_t micros = plan_micro_batches(&c->settings, ranks);
-    int *count = plan_case_counts(c);
-    struct plan_timeline now, equal;
+    struct plan_case even = s->at;
+    int ranks = even.topo->groups.ranks, equal, *count = plan_case_counts(&s->at, &equal);
+    int64_t micros = plan_micro_batches(&even.settings, ranks);
+    struct plan_timeline now, then;
     struct units t[2];
 
-    if (!count && micros % ranks)
+    if (equal && micros % ranks)
         add_note(note,
                  "%" PRId64 " micro-batches on %d ranks: %" PRId64 " have %" PRId64
                  ", the others one less",
                  micros, ranks, micros % ranks, micros / ranks + 1);
-    for (int r = 0; count && r < ranks; r++)
-        least = count[r] < least ? count[r] : least;
-    if (count && s->best >= 0 && c->topo->flops > 0) {
-        struct plan_case even = *c;
-        int *as_equal = mem_new((size_t)ranks, sizeof *as_equal);
-        plan_deal(NULL, ranks, micros, as_equal);
-        even.counts = as_equal;
-        even.accum = as_equal[0];
-        plan_timeline_of(c, &s->list[s->best], NULL, &now);
-        plan_timeline_of(&even, &s->list[s->best], NULL, &equal);
+    if (!equal && s->best >= 0) {
+        plan_deal(NULL, ranks, micros, count);
+        even.counts = count;
+        even.accum = count[0];
+        plan_timeline_of(&s->at, &s->list[s->best], NULL, &now);
+        plan_timeline_of(&even, &s->list[s->best], NULL, &then);
         add_note(note,
-                 "%" PRId64 " micro-batches by the ranks' compute rates, %d to %d each: a step"
-                 " of %s, with equal numbers %s",
-                 micros, least, c->accum, units_time(&t[0], now.step_s),
-                 units_time(&t[1], equal.step_s));
+                 "%" PRId64 " micro-batches by the ranks' compute rates: a step of %s, with"
+                 " equal numbers %s",
+                 micros, units_time(&t[0], now.step_s), units_time(&t[1], then.step_s));
         plan_timeline_release(&now);
-        plan_timeline_release(&equal);
-        mem_free(as_equal);
+        plan_timeline_release(&then);
     }
     mem_free(count);
 }

@@ -282,8 +282,9 @@ static int read_counts(const struct reader *r, struct plan *p)
     if (tree_list(r->t, n, 1, GROUPS_RANKS_MAX, r->err))
         return -1;
     if (n->items != p->groups.ranks)
-        return tree_fail(r->t, n, NULL, r->err, "has %d numbers, expected %d, one for each rank",
-                         n->items, p->groups.ranks);
+        return tree_fail(r->t, n, NULL, r->err,
+                         "has %d numbers, expected one for each of %d ranks", n->items,
+                         p->groups.ranks);
     p->counts = p->own_counts = mem_new((size_t)n->items, sizeof *p->own_counts);
     one = n->child;
     for (int i = 0; one; i++, one = one->next) {
@@ -292,15 +293,12 @@ static int read_counts(const struct reader *r, struct plan *p)
         sum += p->counts[i];
         most = p->counts[i] > most ? p->counts[i] : most;
     }
-    if (sum != micros)
-        return tree_fail(r->t, n, NULL, r->err,
-                         "has %" PRId64 " in all, expected %" PRId64
-                         ", the micro-batches of global_batch",
-                         sum, micros);
-    if (most != p->accum)
-        return tree_fail(r->t, n, NULL, r->err, "has at most %d, expected 'accum', %d", most,
-                         p->accum);
-    return 0;
+    if (sum == micros && most == p->accum)
+        return 0;
+    return tree_fail(r->t, n, NULL, r->err,
+                     "has %" PRId64 " in all and %d at most, expected %" PRId64
+                     " by global_batch, and 'accum', %d",
+                     sum, most, micros, p->accum);
 }
 
 static int check_batch(const struct reader *r, struct plan *p)
@@ -337,7 +335,8 @@ static int text_read_doc(struct plan *p, const struct yaml *y, struct err *err)
 
     if (yaml_format(y, FORMAT, err))
         return -1;
-    if (record_read(r.t, root, plan_fields, "format micro_batches? fabric? groups model", &new, err) ||
+    if (record_read(r.t, root, plan_fields, "format micro_batches? fabric? groups model", &new,
+                    err) ||
         text_read_groups(&r, tree_get(root, "groups"), &new) || check_batch(&r, &new) ||
         check_periods(&r, &new) || read_fabric(&r, tree_get(root, "fabric"), &new) ||
         text_read_model(&r, tree_get(root, "model"), &new)) {

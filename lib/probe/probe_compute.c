@@ -155,24 +155,22 @@ static int compute_alternate(struct world *world, int is_gpu, double (*rate)(voi
     return 0;
 }
 
-double probe_usual(const double *rate, int ranks, char *usual)
+void probe_usual(const double *rate, int ranks, char *usual)
 {
-    double *sorted = mem_new((size_t)ranks, sizeof *sorted), least = INFINITY, all = INFINITY;
+    double *sorted = mem_new((size_t)ranks, sizeof *sorted), least = INFINITY;
+    int some = 0;
 
     memcpy(sorted, rate, (size_t)ranks * sizeof *sorted);
     double median = stats_median(sorted, ranks);
     for (int r = 0; r < ranks; r++) {
         usual[r] = rate[r] >= median * TOPO_SLOW_SHARE && rate[r] <= median / TOPO_SLOW_SHARE;
-        least = usual[r] ? fmin(least, rate[r]) : least;
-        all = fmin(all, rate[r]);
+        least = fmin(least, rate[r]);
+        some |= usual[r];
     }
     mem_free(sorted);
-    if (isfinite(least))
-        return least;
     /* Two kinds of ranks, as many of each: those of the slower kind are usual. */
-    for (int r = 0; r < ranks; r++)
-        usual[r] = rate[r] <= all / TOPO_SLOW_SHARE;
-    return all;
+    for (int r = 0; !some && r < ranks; r++)
+        usual[r] = rate[r] <= least / TOPO_SLOW_SHARE;
 }
 
 int probe_flops(struct world *world, const struct probe_settings *settings, double *flops,

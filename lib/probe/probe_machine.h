@@ -69,8 +69,8 @@ int probe_memory(struct world *world, const struct device *device, int64_t *byte
 int probe_flops(struct world *world, const struct probe_settings *settings, double *flops,
                 struct err *err);
 /* Marks the ranks whose rates are within TOPO_SLOW_SHARE of the median, or, if there are none,
-   of the least; returns their least rate. */
-double probe_usual(const double *rate, int ranks, char *usual);
+   of the least. */
+void probe_usual(const double *rate, int ranks, char *usual);
 /*
  * Measures the bytes read plus written per second by a rank that adds one array of f32 to
  * another, far larger than its caches, in the device's memory, while all ranks do the same;

@@ -437,7 +437,8 @@ static int measure_own(struct world *world, const struct probe_settings *setting
     rc = rc || !settings ? rc : probe_devices(world, t, err);
     rc = rc || !settings ? rc : probe_flops(world, settings, rate, err);
     if (rc == 0 && settings) {
-        t->flops = probe_usual(rate, world->ranks, usual);
+        probe_usual(rate, world->ranks, usual);
+        t->flops = least_usual(rate, world->ranks, usual);
         round_figure(&t->flops, 3);
         for (int r = 0; r < world->ranks; r++) {
             round_figure(&rate[r], 3);

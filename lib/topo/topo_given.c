@@ -6,7 +6,6 @@
 #include "topo/topo_given.h"
 
 #include <stdlib.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -80,34 +79,26 @@ static int check_unit(const char *text, double v, const char *as, struct err *er
     return err_set(err, ERR_INPUT, "'%s', expected a number with its unit, as %s", text, as);
 }
 
-/* Parses the rate of a group's ranks, "flops3=5e12": the word is "flops3". */
-static int parse_own(struct topo_given *g, const char *word, const char *value, int *twice,
-                     struct err *err)
+/* The rate that a word names: flops, flops_f32, flops_bf16, or flops3 of group 3; or NULL. */
+static double *flops_of(struct topo_given *g, const char *word)
 {
     int64_t group = 0;
-    double flops = 0;
+    struct err why;
 
-    if (num_i64(word + 5, 0, GROUPS_RANKS_MAX, &group, err))
-        return -1;
-    for (int i = 0; i < g->owns; i++)
-        *twice |= g->own[i].group == group;
-    if (*twice)
-        return -1;
-    if (g->owns == TOPO_GIVEN_OWN)
-        return err_set(err, ERR_INPUT, "is one more than the %d groups that may have a rate",
-                       TOPO_GIVEN_OWN);
-    if (num_per_s(value, 1, TOPO_FLOPS_MAX, &flops, err) ||
-        check_unit(value, flops, "400T or 4e14", err))
-        return -1;
-    g->own[g->owns].group = group;
-    g->own[g->owns++].flops = flops;
-    return 0;
+    if (strncmp(word, "flops", 5) != 0)
+        return NULL;
+    if (strcmp(word + 5, "_f32") == 0 || strcmp(word + 5, "_bf16") == 0)
+        return &g->flops_in[word[6] == 'b'];
+    if (word[5] && num_i64(word + 5, 0, TOPO_GIVEN_OWN - 1, &group, &why))
+        return NULL;
+    return word[5] ? &g->own_flops[group] : &g->flops;
 }
 
 int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err)
 {
     char *value = strchr(word, '=');
     int rc = -1, twice = 0;
+    double *flops;
 
     if (!value)
         return err_set(err, ERR_INPUT, "'%s', expected NAME=VALUE", word);
@@ -122,16 +113,12 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
                      check_unit(value, (double)g->memory_bytes, "80GB or 80e9", err)
                  ? -1
                  : 0;
-    } else if (strcmp(word, "flops") == 0 || strcmp(word, "flops_f32") == 0 ||
-               strcmp(word, "flops_bf16") == 0) {
-        double *flops = word[5] ? &g->flops_in[word[6] == 'b'] : &g->flops;
+    } else if ((flops = flops_of(g, word))) {
         twice = *flops > 0;
         rc = twice || num_per_s(value, 1, TOPO_FLOPS_MAX, flops, err) ||
                      check_unit(value, *flops, "400T or 4e14", err)
                  ? -1
                  : 0;
-    } else if (strncmp(word, "flops", 5) == 0 && word[5] >= '0' && word[5] <= '9') {
-        rc = parse_own(g, word, value, &twice, err);
     } else if (strcmp(word, "ring_loss") == 0) {
         twice = g->ring_loss > 0;
         rc = twice ? -1 : num_f64(value, 0, 1, &g->ring_loss, err);
@@ -151,11 +138,10 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
         if (levels > 2)
             snprintf(further, sizeof further, levels == 3 ? "level2, " : "level2 to level%d, ",
                      levels - 1);
-        return err_set(
-            err, ERR_INPUT,
-            "'%s', expected intra, inter, %s%sring_loss, memory, flops, flopsGROUP,"
-            " flops_f32, flops_bf16, device or compute_type",
-            word, further, links ? "nvlink, nic, " : "");
+        return err_set(err, ERR_INPUT,
+                       "'%s', expected intra, inter, %s%sring_loss, memory, flops, flopsGROUP,"
+                       " flops_f32, flops_bf16, device or compute_type",
+                       word, further, links ? "nvlink, nic, " : "");
     }
     if (twice)
         err_set(err, ERR_INPUT, "is given twice, expected once");
@@ -260,15 +246,15 @@ int topo_given_rank(struct topo *t, const struct topo_given *g, int fill, struct
                        dtype_name(t->compute_type), topo_other_key(t));
     if (other > 0 && !(fill && t->other_flops > 0))
         t->other_flops = other;
-    for (int i = 0; i < g->owns && !(fill && t->rank_flops); i++) {
-        int64_t k = g->own[i].group;
+    for (int k = 0; k < TOPO_GIVEN_OWN && !(fill && t->rank_flops); k++) {
+        if (!(g->own_flops[k] > 0))
+            continue;
         if (k >= t->groups.count || !(t->flops > 0))
             return err_set(err, ERR_INPUT,
-                           k < t->groups.count ? "flops%" PRId64 " without flops, expected both"
-                                               : "flops%" PRId64 ", expected groups 0 to %d",
-                           k, t->groups.count - 1);
+                           "flops%d, expected flops with it, and groups 0 to %d", k,
+                           t->groups.count - 1);
         for (int j = 0; j < t->groups.members[k]; j++)
-            topo_set_rank_flops(t, groups_rank(&t->groups, (int)k, j), g->own[i].flops);
+            topo_set_rank_flops(t, groups_rank(&t->groups, k, j), g->own_flops[k]);
     }
     return 0;
 }

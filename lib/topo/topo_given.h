@@ -19,12 +19,8 @@ struct topo_given {
     double nvlink_Bps, nic_Bps; /* rate of one link, for files that count links; 0: not given */
     int64_t memory_bytes;       /* 0: not given */
     double flops, flops_in[2];  /* in compute_type; in f32 and bf16 by name */
-    struct {
-        int64_t group;
-        double flops;
-    } own[TOPO_GIVEN_OWN]; /* [owns] rates of the ranks of a group */
-    int owns;
-    double ring_loss;           /* for all levels between groups; 0: not given */
+    double own_flops[TOPO_GIVEN_OWN]; /* of the ranks of a group; 0: not given */
+    double ring_loss;                 /* for all levels between groups; 0: not given */
     int has_device, has_type;
     enum topo_device device;
     enum dtype compute_type;

@@ -294,22 +294,21 @@ static int read_rank_words(const struct read *r, const struct tree_node *root)
                      types[t->compute_type], other);
 }
 
-/* Reads a group's own compute rate: one for all its ranks, or a list. */
-static int read_group_flops(const struct read *r, const struct tree_node *group, int k)
+/* Reads the compute rates of a group's ranks. */
+static int read_rank_flops(const struct read *r, const struct tree_node *group, int k)
 {
-    const struct tree_node *n = tree_get(group, "flops"), *one = n;
+    const struct tree_node *list = tree_get(group, "flops"), *one = list ? list->child : NULL;
     const struct groups *g = &r->t->groups;
-    int is_list = n && n->kind == TREE_LIST;
+    double flops = 0;
 
-    if (n && !(r->t->flops > 0))
-        return tree_fail(r->tree, n, NULL, r->err, "expected 'flops' of the fabric with it");
-    if (is_list && n->items != g->members[k])
-        return tree_fail(r->tree, n, NULL, r->err,
-                         "has %d rates, expected %d, one for each rank, or one for all",
-                         n->items, g->members[k]);
-    one = is_list ? n->child : n;
-    for (int i = 0; one && i < g->members[k]; i++, one = is_list ? one->next : one) {
-        double flops = 0;
+    if (tree_list(r->tree, list, 1, GROUPS_RANKS_MAX, r->err))
+        return -1;
+    if (list && (list->items != g->members[k] || !(r->t->flops > 0)))
+        return tree_fail(
+            r->tree, list, NULL, r->err,
+            "has %d rates, expected %d, one for each rank, and 'flops' of the fabric",
+            list->items, g->members[k]);
+    for (int i = 0; one; i++, one = one->next) {
         if (tree_f64(r->tree, one, 1, TOPO_FLOPS_MAX, &flops, r->err))
             return -1;
         topo_set_rank_flops(r->t, groups_rank(g, k, i), flops);
@@ -356,7 +355,7 @@ static int yaml_read_parts(const struct read *r, const struct tree_node *root)
         topo_set_host(r->t, k, line.host);
         r->t->port[k] = line.port;
         r->t->devices[k] = line.devices;
-        if (read_group_flops(r, group, k) || yaml_read_blocks(r, group, k))
+        if (read_rank_flops(r, group, k) || yaml_read_blocks(r, group, k))
             return -1;
     }
     return check_nesting(r, groups);
@@ -388,22 +387,15 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
 
 /* ---- printing: YAML omits unknown values and defaults ---- */
 
-static void put_group_flops(struct jout *j, const struct topo *t, int k)
+static void put_rank_flops(struct jout *j, const struct topo *t, int k)
 {
     const struct groups *g = &t->groups;
-    int first = groups_rank(g, k, 0), usual = 1, equal = 1;
+    int own = 0;
 
-    for (int i = 0; i < g->members[k]; i++) {
-        double flops = topo_rank_flops(t, groups_rank(g, k, i));
-        usual &= flops == t->flops;
-        equal &= flops == topo_rank_flops(t, first);
-    }
-    if (!t->rank_flops || (usual && j->yaml))
+    for (int i = 0; i < g->members[k]; i++)
+        own |= topo_rank_flops(t, groups_rank(g, k, i)) != t->flops;
+    if (!own)
         return;
-    if (equal) {
-        jout_num(j, "flops", topo_rank_flops(t, first));
-        return;
-    }
     jout_open(j, "flops", '[');
     for (int i = 0; i < g->members[k]; i++)
         jout_num(j, NULL, topo_rank_flops(t, groups_rank(g, k, i)));
@@ -426,7 +418,7 @@ static void yaml_put_group(struct jout *j, const struct topo *t, int k)
     record_put(j, host_fields, &line);
     topo_put_ranks(j, &t->groups, k);
     record_put(j, port_fields, &line);
-    put_group_flops(j, t, k);
+    put_rank_flops(j, t, k);
     if (!j->yaml || t->levels > 2) {
         jout_open(j, "blocks", '[');
         for (int l = 2; l < t->levels; l++)

@@ -73,8 +73,8 @@ struct far {
 static void far_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 {
     const struct far *f = arg;
-    int64_t index = plan_micro_number(&f->c->plan.settings, f->c->world->ranks,
-                                      f->c->world->rank, micro);
+    int64_t index =
+        plan_micro_number(&f->c->plan.settings, f->c->world->ranks, f->c->world->rank, micro);
     int64_t n = f->e->unit[spoilt_unit(f->e)].elems;
 
     for (int64_t x = 0; index < 2 && x < n; x++)

@@ -300,11 +300,11 @@ TEST(test_refused)
 TEST(test_micro_batches)
 {
     static const char *const cases[][2] = {
-        {"[2, 1, 1, 1]", "p.yaml: 'micro_batches' has 4 numbers, expected 5, one for each rank"},
-        {"[0, 0, 0, 0, 0]", "'micro_batches' has 0 in all, expected 5, global_batch"},
-        {"[2, 1, 1, 1, 1]", "'micro_batches' has 6 in all, expected 5"},
-        {"[3, 0, 1, 1, 0]", "'micro_batches' has at most 3, expected 'accum', 2"},
-        {"[1, 1, 1, 1, 1]", "'micro_batches' has at most 1, expected 'accum', 2"},
+        {"[2, 1, 1, 1]", "p.yaml: 'micro_batches' has 4 numbers, expected one 5 ranks"},
+        {"[0, 0, 0, 0, 0]", "'micro_batches' has 0 in all, expected 5 by global_batch"},
+        {"[2, 1, 1, 1, 1]", "'micro_batches' has 6 in all, expected 5 by global_batch"},
+        {"[3, 0, 1, 1, 0]", "'micro_batches' has 5 3 at most, expected 'accum', 2"},
+        {"[1, 1, 1, 1, 1]", "'micro_batches' has 5 1 at most, expected 'accum', 2"},
         {"[2, -1, 2, 1, 1]", "'micro_batches[1]' is '-1', expected 0"},
         {"[2, x, 1, 1, 1]", "'micro_batches[1]' is 'x', expected a whole number"},
         {"2", "micro_batches"},

@@ -131,7 +131,7 @@ TEST(rank_flops)
                 topo_rank_flops(&a, 4) == 5e10 && topo_rank_flops(&a, 5) == 1e11);
     topo_set_rank_flops(&a, 9, 2e11);
     char *first = print(&a, TOPO_YAML);
-    assert_non_null(strstr(first, "ranks: [3, 4]\n    flops: 50000000000\n"));
+    assert_non_null(strstr(first, "ranks: [3, 4]\n    flops: [50000000000, 50000000000]\n"));
     assert_non_null(strstr(first, "flops: [100000000000, 200000000000]\n"));
     assert_ok(parse(first, &b));
     assert_memory_equal(a.rank_flops, b.rank_flops, 10 * sizeof *a.rank_flops);
