@@ -313,7 +313,8 @@ make_cpu() {
     # shellcheck disable=SC2016 # expanded inside
     coproc exec setsid sh -c 'trap "" HUP INT QUIT TERM
         cat
-        while [ -d "$1" ]; do rmdir "$1"/node* "$1" || sleep 0.02; done' sh "$cpu_dir" 2>/dev/null
+        tries=0
+        while [ -d "$1" ] && [ $((tries += 1)) -lt 500 ]; do rmdir "$1"/node* "$1" || sleep 0.02; done' sh "$cpu_dir" 2>/dev/null
     exec 18<&"${COPROC[0]}" 19>&"${COPROC[1]}"
     if [[ -e $root/cgroup.controllers ]]; then
         for dir in "$root" "$cpu_dir"; do

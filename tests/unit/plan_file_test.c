@@ -301,8 +301,8 @@ TEST(test_micro_batches)
 {
     static const char *const cases[][2] = {
         {"[2, 1, 1, 1]", "p.yaml: 'micro_batches' has 4 numbers, expected one 5 ranks"},
-        {"[0, 0, 0, 0, 0]", "'micro_batches' has 0 in all, expected 5 by global_batch"},
-        {"[2, 1, 1, 1, 1]", "'micro_batches' has 6 in all, expected 5 by global_batch"},
+        {"[0, 0, 0, 0, 0]", "'micro_batches' has 0 in all expected 5 by global_batch"},
+        {"[2, 1, 1, 1, 1]", "'micro_batches' has 6 in all expected 5 by global_batch"},
         {"[3, 0, 1, 1, 0]", "'micro_batches' has 5 3 at most, expected 'accum', 2"},
         {"[1, 1, 1, 1, 1]", "'micro_batches' has 5 1 at most, expected 'accum', 2"},
         {"[2, -1, 2, 1, 1]", "'micro_batches[1]' is '-1', expected 0"},
