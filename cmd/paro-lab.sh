@@ -315,7 +315,8 @@ make_cpu() {
         cat
         tries=0
         while [ -d "$1" ] && [ $((tries += 1)) -lt 500 ]; do rmdir "$1"/node* "$1" || sleep 0.02; done' sh "$cpu_dir" 2>/dev/null
-    exec 18<&"${COPROC[0]}" 19>&"${COPROC[1]}"
+    # Opened anew, since bash closes a copy of these at exec.
+    exec 18<"/proc/self/fd/${COPROC[0]}" 19>"/proc/self/fd/${COPROC[1]}"
     if [[ -e $root/cgroup.controllers ]]; then
         for dir in "$root" "$cpu_dir"; do
             control "$dir/cgroup.subtree_control" +cpu
@@ -588,12 +589,14 @@ shape() {
 
 # Called by mpirun as AGENT HOST COMMAND..., where it would call ssh.
 write_agent() {
+    local limited
+    limited=$(printf ' node%s' "${!cpu[@]}")
     cat >$LAB/agent <<AGENT && chmod 700 $LAB/agent
 #!/bin/sh
 host=\$1
 shift
 [ -z "\${HOSTNAME+set}" ] || HOSTNAME=\$host
-[ -z "$cpu_dir" ] || [ ! -d "$cpu_dir/\$host" ] || echo 0 >"$cpu_dir/\$host/cgroup.procs" || exit 2
+case "$limited " in *" \$host "*) echo 0 >"$cpu_dir/\$host/cgroup.procs" || exit 2 ;; esac
 # Here the number names mpirun's descriptor no more (see run in paro-lab).
 unset OPAL_OUTPUT_STDERR_FD PMIX_OUTPUT_STDERR_FD
 exec $(type -P nsenter) --net=$LAB/\$host.net --uts=$LAB/\$host.uts /bin/sh -c "\$*" >&2

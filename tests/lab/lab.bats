@@ -277,6 +277,9 @@ used() { awk -v node="$1" '$1 == node { print $2 / $3 }' <<<"$output"; }
     done
     mkdir $root/paro-test.$$ 2>/dev/null && rmdir $root/paro-test.$$ || skip "no right to make control groups here"
     local try loop='TIMEFORMAT="$(hostname) %U %R"; { time timeout 1 sh -c "while :; do :; done"; } 2>&1; true'
+    # The command itself is in the group, as its control says.
+    lab -g 2 -p 1 --cpu 1:10 -- sh -c 'echo $(hostname) $(grep -c /paro-lab /proc/self/cgroup)'
+    [ "$(sort <<<"$output" | tr '\n' ' ')" = "node0 0 node1 1 " ]
     lab -g 2 -p 1 --cpu 1:10 -- bash -c "$loop"
     [ "$status" -eq 0 ]
     # The kernel accounts by its tick, some milliseconds.
