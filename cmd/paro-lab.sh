@@ -317,10 +317,14 @@ make_cpu() {
         while [ -d "$1" ] && [ $((tries += 1)) -lt 500 ]; do rmdir "$1"/node* "$1" || sleep 0.02; done' sh "$cpu_dir" 2>/dev/null
     # Opened anew, since bash closes a copy of these at exec.
     exec 18<"/proc/self/fd/${COPROC[0]}" 19>"/proc/self/fd/${COPROC[1]}"
+    # Together the nodes weigh as so many processes: the quotas limit them, not the neighbours.
     if [[ -e $root/cgroup.controllers ]]; then
         for dir in "$root" "$cpu_dir"; do
             control "$dir/cgroup.subtree_control" +cpu
         done
+        control "$cpu_dir/cpu.weight" $((${#cpu[@]} < 100 ? 100 * ${#cpu[@]} : 10000))
+    else
+        control "$cpu_dir/cpu.shares" $((1024 * ${#cpu[@]}))
     fi
     for g in "${!cpu[@]}"; do
         dir=$cpu_dir/node$g
