@@ -130,7 +130,7 @@ struct engine_run {
     float scale;   /* scale of losses, applied before the backward */
     double update; /* scale of the gradient, applied before the update */
     int first;     /* micro-batch of the list's first micro-step */
-    int begun; /* the current micro-step has micro-batches, whose last loss is not added yet */
+    int begun; /* the micro-step has micro-batches, the last of which is still to be counted */
     int ends;  /* the run ends with the agreement: nothing is updated */
     int skips; /* this group does not update: it takes part in the outer step alone */
     double loss;    /* sum so far */
@@ -152,10 +152,9 @@ struct engine {
     const struct model *model;
     struct engine_device device;
     int exact, apart, masked, magnitudes;
-    int layered; /* micro-batches of a micro-step, at most */
-    int micros;  /* micro-batches of this rank in a step */
-    int periods;       /* the groups train apart (plan_apart) */
-    atomic_int beyond; /* an element left the range of exact sums between groups */
+    int layered, micros; /* micro-batches: of a micro-step at most; of this rank in a step */
+    int periods;         /* the groups train apart (plan_apart) */
+    atomic_int beyond;   /* an element left the range of exact sums between groups */
     struct kern_outer outer;
     struct world_peers group; /* the ranks of this one's group, with periods */
     enum coll_transport transport;
@@ -238,8 +237,7 @@ int engine_whole_open(const struct engine *e, int states, int64_t elems, struct 
 int engine_whole_gather(struct engine *e, int unit, struct engine_whole *w, struct err *err);
 int engine_whole_load(struct engine *e, int unit, struct engine_whole *w, struct err *err);
 
-/* engine_run.c: the rows of a step. */
-/* Returns the list of rows of a kind of run with `micros` micro-batches. */
+/* engine_run.c: the rows of a step, or of another kind of run with `micros` micro-batches. */
 struct engine_list *engine_list(struct engine *e, enum engine_lists which, int micros);
 void engine_lists_release(struct engine *e);
 int engine_run(struct engine *e, struct engine_list *l, struct engine_run *run,

@@ -39,8 +39,8 @@ int64_t plan_micro_number(const struct plan_settings *s, int ranks, int rank, in
 void plan_case_deal(struct plan_case *c);
 /* Sets c->pace and c->slowest from the counts and the ranks' compute rates. */
 void plan_case_pace(struct plan_case *c);
-/* Returns the case's counts, or else those by the compute rates: [ranks], mem_free. *equal: they
-   are those that c->counts NULL means. */
+/* Returns the case's counts, or without any those by the compute rates: [ranks], mem_free.
+   *equal: they are those that c->counts NULL means. */
 int *plan_case_counts(const struct plan_case *c, int *equal);
 
 #endif

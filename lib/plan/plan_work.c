@@ -115,7 +115,7 @@ static void plan_work_of(const struct plan_cost *b, int visit, int span, struct 
     enum dtype type = s->has[STEP_GATHER] ? s->wire : s->param;
     double g = dtype_bytes(c->grad_type);
     double read = type == s->read ? 0 : elems * (dtype_bytes(type) + dtype_bytes(s->read));
-    /* Of the ranks that wait for each other; and what they do once a micro-step. */
+    /* A micro-step of ranks that wait for each other; what is done once in it counts less. */
     double micros = c->pace[pace_of(b)], once = fmin(micros, c->slowest);
     double act = dtype_bytes(kern_kind_act(c->device, c->compute_type));
 

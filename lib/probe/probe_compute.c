@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures how fast ranks compute and access their memory while all do the same.  On processors
- * a rank's figure is the mean of its host's ranks, because on a shared processor one rank's gain
- * is another's loss, and not for long; of each rank it is the median of some rounds, so that a
- * short disturbance does not count.
+ * Measures how fast ranks compute and access their memory while all do the same.  On
+ * processors a rank's figure is the mean of its host's ranks, because on a shared processor one
+ * rank's gain is another's loss, and not for long; of each rank it is the median of some
+ * rounds, so that a short disturbance does not count.
  *
- * The fabric's figure is that of the slowest usual rank, because a step waits for it.  Usual are
- * ranks whose compute rate is near the median of all; the others have their own in the topology.
+ * The fabric's figure is that of the slowest usual rank, because a step waits for it.  Usual
+ * are ranks whose compute rate is near the median; the others have their own in the topology.
  */
 #include <math.h>
 #include <string.h>

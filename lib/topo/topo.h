@@ -82,9 +82,8 @@ struct topo {
     /* The transport with which the levels were measured; MPI if they were not measured */
     enum topo_transport transport;
     int64_t memory_bytes; /* memory of one rank; 0: unknown */
-    /* FLOP/s of one rank while all ranks compute; 0: unknown.  With rank_flops: of most ranks */
-    double flops;
-    /* [groups.ranks], owned: FLOP/s of each rank; memory_Bps and other_flops of a rank are in the
+    double flops;         /* FLOP/s of one rank while all ranks compute; 0: unknown */
+    /* [groups.ranks], owned: FLOP/s of each rank; its memory_Bps and other_flops are in the
        same ratio to the fabric's.  NULL: all have `flops` */
     double *rank_flops;
     /* Type of the matrix products that `flops` was measured with: f32 or bf16 */
@@ -147,10 +146,11 @@ struct jout;
 /* Prints the ranks of group k under the key "ranks" */
 void topo_put_ranks(struct jout *j, const struct groups *g, int k);
 /*
- * Parses SHAPE[,LEVEL=RATE[/rank][:LATENCY]]...[,memory=BYTES][,flops=N][,flopsK=N], without "synth:".
- * SHAPE is outermost first: 16x8, 4x16x8, [8,8,7], 4x[8,8,7].  LEVEL is intra, inter, level2,
- * ... from the inside out.  Defaults: intra=200GB/s:3us, inter=25GB/s:12us; each further level
- * has the sum of the rates of its groups' ports, and the latency of the level below.
+ * Parses SHAPE[,LEVEL=RATE[/rank][:LATENCY]]...[,memory=BYTES][,flops=N][,flopsK=N], without
+ * "synth:"; flopsK is of the ranks of group K.  SHAPE is outermost first: 16x8, 4x16x8,
+ * [8,8,7], 4x[8,8,7].  LEVEL is intra, inter, level2, ... from the inside out.  Defaults:
+ * intra=200GB/s:3us, inter=25GB/s:12us; each further level has the sum of the rates of its
+ * groups' ports, and the latency of the level below.
  */
 int topo_parse_synth(struct topo *t, const char *spec, struct err *err);
 /* Parses SHAPE alone, as above; "8" is one group. */

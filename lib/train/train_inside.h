@@ -188,9 +188,9 @@ int train_part(const struct plan *p, int micro, int rank, int64_t *first);
 /*
  * train_easy.c: --drop-easy; the functions do nothing without it.  open: checks the options,
  * when data are open and before the engine, which writes losses into train_easy_losses; start:
- * when states are loaded (collective).  keep: before this rank's micro-batch `next`, and
- * after the last; step: after a step (collective); save: adds the data of this step's checkpoint to the carry
- * (collective).
+ * when states are loaded (collective).  keep: before this rank's micro-batch `next`, and after
+ * the last; step: after a step (collective); save: adds the data of this step's checkpoint to
+ * the carry (collective).
  */
 int train_easy_open(struct train *t, struct err *err);
 float *train_easy_losses(const struct train *t);

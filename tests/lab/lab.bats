@@ -268,32 +268,35 @@ kill_lab() {
     kill_lab TERM pid "${user[@]}"
 }
 
-# used NODE: the part of a processor that a loop had there.
-used() { awk -v node="$1" '$1 == node { print $2 / $3 }' <<<"$output"; }
+# used NODE OUTPUT: the part of a processor that a loop had there.
+used() { awk -v node="$1" '$1 == node { print $2 / $3 }' <<<"$2"; }
+
+# cpu_groups: where control groups of the processor are.
+cpu_groups() {
+    local root
+    for root in /sys/fs/cgroup/cpu /sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup; do
+        [ ! -e "$root/cpu.shares" ] || break
+    done
+    echo "$root"
+}
 
 @test "--cpu: a node has its share of a processor, and its control groups are removed" {
-    for root in /sys/fs/cgroup/cpu /sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup; do
-        [ ! -e $root/cpu.shares ] || break
-    done
-    mkdir $root/paro-test.$$ 2>/dev/null && rmdir $root/paro-test.$$ || skip "no right to make control groups here"
-    local try loop='TIMEFORMAT="$(hostname) %U %R"; { time timeout 1 sh -c "while :; do :; done"; } 2>&1; true'
+    local loop='TIMEFORMAT="$(hostname) %U %R"; { time timeout 1 sh -c "while :; do :; done"; } 2>&1; true'
+    cd "$(cpu_groups)"
+    mkdir paro-test.$$ 2>/dev/null || skip "no right to make control groups here"
+    rmdir paro-test.$$
     # The command itself is in the group, as its control says.
     lab -g 2 -p 1 --cpu 1:10 -- sh -c 'echo $(hostname) $(grep -c /paro-lab /proc/self/cgroup)'
     [ "$(sort <<<"$output" | tr '\n' ' ')" = "node0 0 node1 1 " ]
     lab -g 2 -p 1 --cpu 1:10 -- bash -c "$loop"
     [ "$status" -eq 0 ]
     # The kernel accounts by its tick, some milliseconds.
-    awk -v a="$(used node1)" 'BEGIN { exit !(a > 0 && a < 0.25) }'
-    [ -n "$(used node0)" ]
-    run ls $root
-    [[ $output != *paro-lab* ]]
+    awk -v a="$(used node1 "$output")" 'BEGIN { exit !(a > 0 && a < 0.25) }'
+    [ -n "$(used node0 "$output")" ]
+    [[ $(echo *) != *paro-lab* ]]
     # Killed, it leaves none either.
-    timeout -s KILL 1 paro-lab -g 2 -p 1 --cpu 0:50 sleep 60 >out 2>&1 || true
-    for try in {1..50}; do
-        [[ $(ls $root) == *paro-lab* ]] || break
-        sleep 0.1
-    done
-    [ $try -lt 50 ]
+    timeout -s KILL 1 paro-lab -g 2 -p 1 --cpu 0:50 sleep 60 >/dev/null 2>&1 || true
+    timeout 5 sh -c 'while ls -d paro-lab*; do sleep 0.1; done'
 }
 
 @test "--cpu: wrong words, and no control groups: one line, status 2" {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks exact sums: exact_check SHAPE CONFIG PARAM WIRE SAMPLES STEPS [SHIFT [H [COUNTS]]], run
- * under mpirun with the shape's ranks.  With them, STEPS steps of SAMPLES micro-batches each, dealt
- * to the ranks: all 27 strategies give the same hash of their states, the same loss and the
- * same norm, bit by bit.  Rank 0 prints them, one line a step: launches of other shapes are
+ * Checks exact sums: exact_check SHAPE CONFIG PARAM WIRE SAMPLES STEPS [SHIFT [H [COUNTS]]],
+ * run under mpirun with the shape's ranks.  With them, STEPS steps of SAMPLES micro-batches each,
+ * dealt to the ranks: all 27 strategies give the same hash of their states, the same loss and
+ * the same norm, bit by bit.  Rank 0 prints them, one line a step: launches of other shapes are
  * compared by the caller.
  *
  * Sums in f64 would give the same f32 but once in 2^29 elements, were it not for numbers that

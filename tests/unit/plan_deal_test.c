@@ -106,8 +106,8 @@ TEST(numbers)
         }
 }
 
-/* Ranks that share nothing end when the slowest does; ranks that meet in each micro-step wait in
-   each. */
+/* Ranks that share nothing end when the slowest does; ranks that meet wait in each
+   micro-step. */
 TEST(price)
 {
     static const int counts[] = {4, 4, 2, 2}, shared[] = {4, 2, 2, 2};
