@@ -99,6 +99,8 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
     if (options->tuning && pick_table_check(options->tuning, groups, err))
         return -1;
     layout_init(&new.layout, groups);
+    if (options->grain)
+        new.layout.grain = options->grain;
     if (!exec.window_bytes)
         exec.window_bytes = coll_window_of(new.layout.segments);
     if (options->levels > 2) {

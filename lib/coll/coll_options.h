@@ -33,6 +33,7 @@ struct coll_options {
     int no_shared;        /* no shared memory inside a host */
     int levels;           /* levels of the fabric; 0 to 2: none above the groups */
     const int *block;     /* [levels-2][groups] as in schedule_spec; copied */
+    int grain;            /* as in struct layout; 0: 1 */
     /* Tuning table for SCHEDULE_AUTO, NULL if that is not used; the same on every rank (as
        coll_tuning gives it); borrowed until coll_close. */
     const struct pick_table *tuning;

@@ -53,7 +53,7 @@ void layout_init(struct layout *l, const struct groups *groups)
     for (int i = 1; i < all; i++)
         if (layout_by_value(&f[n - 1], &f[i]) != 0)
             f[n++] = f[i];
-    *l = (struct layout){.segments = n - 1, .largest = groups_largest(groups)};
+    *l = (struct layout){.segments = n - 1, .largest = groups_largest(groups), .grain = 1};
     groups_copy(&l->groups, groups);
     l->cut_num = mem_new((size_t)n, sizeof(int64_t));
     l->cut_den = mem_new((size_t)n, sizeof(int64_t));
@@ -83,6 +83,13 @@ void layout_release(struct layout *l)
     *l = (struct layout){0};
 }
 
+/* Rounds a cut down to the grid; the vector's end stays.  Monotonic, so that cuts that were
+   nested and a partition stay so. */
+static int64_t on_grid(const struct layout *l, int64_t elems, int64_t cut)
+{
+    return cut == elems ? cut : cut - cut % l->grain;
+}
+
 /*
  * floor(N (p + (p' - p) c / W)) with p = a/b the segment's start and p' = a'/b' its end:
  * floor(N (a b' W + (a' b - a b') c) / (b b' W)).  b, b', W are at most 2^20 (the bound on
@@ -96,7 +103,8 @@ int64_t layout_cut(const struct layout *l, int64_t elems, int e, int k, int even
     __int128 w = even ? l->groups.count : l->groups.ranks;
     __int128 c = even ? k : l->before[k];
 
-    return (int64_t)(elems * (a * b2 * w + (a2 * b - a * b2) * c) / (b * b2 * w));
+    return on_grid(l, elems,
+                   (int64_t)(elems * (a * b2 * w + (a2 * b - a * b2) * c) / (b * b2 * w)));
 }
 
 struct range range_part(struct range r, int i, int n)
@@ -142,7 +150,7 @@ int layout_ranges(const struct layout *l, enum letter letter, int rank, int64_t 
     if (letter == LETTER_I)
         r = range_part(all, l->groups.local_of[rank], l->groups.members[k]);
     if (letter != LETTER_G)
-        return layout_append(out, 0, r.lo, r.hi);
+        return layout_append(out, 0, on_grid(l, elems, r.lo), on_grid(l, elems, r.hi));
     for (int e = 0; e < l->segments; e++)
         if (l->holder[e * g + k] == rank)
             n = layout_append(out, n, layout_cut(l, elems, e, k, 0),

@@ -36,6 +36,8 @@ struct layout {
     struct groups groups; /* owned copy */
     int segments;         /* E, at most ranks - groups + 1 */
     int largest;          /* members of the largest group */
+    int grain;            /* cuts are rounded down to multiples of so many elements; 1 unless
+                             the caller sets it after layout_init */
     int64_t *cut_num;     /* [E+1] segment e begins at cut_num[e] / cut_den[e] of the vector */
     int64_t *cut_den;
     int *holder;     /* [E*g] holder[e*g + k]: rank of group k whose I shard contains segment
