@@ -185,6 +185,10 @@ static const struct cli_option options[] = {
      "Send gradients as TYPE, bf16 or f32, and parameters as the narrower of TYPE and their own"
      " (default: as for --param-type)",
      CLI_PARSED(dtype_parse_compute, request.wire_type)},
+    {"moments", 0, "TYPE", 0,
+     "Store AdamW's moments as TYPE: f32, bf16 (rounded stochastically) or int8 (8-bit blocks),"
+     " for 12, 8 or 6 bytes of optimizer state (default: f32)",
+     CLI_CHOICE(request.moments, "f32|bf16|int8")},
     {"compute-type", 0, "TYPE", 0,
      "Round the operands of matrix products to TYPE, f32 or bf16; auto: the faster one of those"
      " that the fabric was measured with (default: the fabric's compute_type)",

@@ -39,6 +39,7 @@ complete -c paro-plan -l outer -r -d 'Divide the outer state among all ranks (G)
 complete -c paro-plan -l param-type -r -d 'Store parameters as TYPE, bf16 or f32 (default: bf16, or f32 if that keeps frozen weights exact)'
 complete -c paro-plan -l grad-type -r -d 'Accumulate gradients as TYPE, f32 or bf16 (default: f32)'
 complete -c paro-plan -l wire-type -r -d 'Send gradients as TYPE, bf16 or f32, and parameters as the narrower of TYPE and their own (default: as for --param-type)'
+complete -c paro-plan -l moments -r -a 'f32 bf16 int8' -d 'Store AdamW\'s moments as TYPE: f32, bf16 (rounded stochastically) or int8 (8-bit blocks), for 12, 8 or 6 bytes of optimizer state (default: f32)'
 complete -c paro-plan -l compute-type -r -a 'auto f32 bf16' -d 'Round the operands of matrix products to TYPE, f32 or bf16; auto: the faster one of those that the fabric was measured with (default: the fabric\'s compute_type)'
 complete -c paro-plan -l slow-params -r -a 'same int8' -d 'Send parameters between groups as TYPE: same (the wire type), or int8 for about half of bf16\'s traffic (default: same)'
 complete -c paro-plan -l slow-grads -r -a 'same int8' -d 'Send gradients between groups as TYPE: same (the wire type), or int8 for about half of bf16\'s traffic (default: same)'

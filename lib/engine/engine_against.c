@@ -58,6 +58,12 @@ int engine_against_open(struct engine_against **out, struct engine *first,
         return err_set(err, ERR_INPUT,
                        "the plan sends int8 blocks between groups: no bound holds against "
                        "another strategy, expected 'same'");
+    if (!first->exact && (a->moments || b->moments))
+        return err_set(
+            err, ERR_INPUT,
+            "the plan stores moments in %s: no bound holds against another strategy, "
+            "expected f32, or exact sums",
+            moments_name(a->moments ? a->moments : b->moments));
     if (first->exact != second->exact || !first->step.space.apart || !second->step.space.apart)
         return err_set(err, ERR_MISMATCH, "two modes of sums, expected both exact or neither");
     if (a->seq != b->seq || a->micro_batch != b->micro_batch || a->accum != b->accum ||
@@ -219,7 +225,8 @@ static int load_values(const struct engine_against *a, const struct where *w, st
 {
     const struct engine *e = a->first;
     const struct engine_unit *u = &e->unit[w->unit];
-    struct engine_shard params = {u->params, e->plan->param_type, &u->share[ENGINE_PARAMS]};
+    struct engine_shard params = {
+        u->params, e->plan->param_type, &u->share[ENGINE_PARAMS], {0}};
 
     for (int s = 0; s < STATES; s++)
         if (engine_values(e, w->unit, s, w->at, DTYPE_F32, v->now[s], err) ||

@@ -236,6 +236,43 @@ int engine_get(const struct engine *e, void *to, enum dtype to_type, const void 
     return rc;
 }
 
+/*
+ * On a GPU the blocks of a piece are coded on the host, as a moment of their own: in d->io,
+ * which has space for its scales and codes.
+ */
+int engine_moment(const struct engine *e, const struct kern_moment *m, int64_t at, float *x,
+                  int64_t n, int put, struct err *err)
+{
+    const struct engine_device *d = &e->device;
+    int rc = 0;
+
+    if (!d->gpu && put)
+        kern_moment_put(m, at, x, n, NULL);
+    else if (!d->gpu)
+        kern_moment_get(x, m, at, n);
+    if (!d->gpu)
+        return 0;
+    pthread_mutex_lock(d->lock);
+    for (int64_t part; rc == 0 && n > 0; at += part, x += part, n -= part) {
+        int64_t skip = at % MOMENTS_BLOCK, first = at - skip;
+        part = n < ENGINE_PIECE - skip ? n : ENGINE_PIECE - skip;
+        const struct kern_moment here = {m->type, m->second, d->io, skip + part};
+        uint8_t *code = kern_moment_codes(d->io, here.elems);
+        uint8_t *far = kern_moment_codes(m->data, m->elems) + first;
+        char *scale = d->io, *far_scale = (char *)m->data + first / MOMENTS_BLOCK * 4;
+        int64_t scales = (char *)code - scale;
+        if (put)
+            kern_moment_put(&here, 0, x, part, NULL);
+        rc = err_any(
+            copy_piece(d, put ? far_scale : scale, put ? scale : far_scale, scales, err) ||
+            copy_piece(d, put ? far : code, put ? code : far, here.elems, err));
+        if (rc == 0 && !put)
+            kern_moment_get(x, &here, skip, part);
+    }
+    pthread_mutex_unlock(d->lock);
+    return rc;
+}
+
 int engine_put_params(const struct engine *e, void *to, enum dtype type, const float *x,
                       enum dtype seen, int64_t n, struct err *err)
 {

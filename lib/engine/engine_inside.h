@@ -14,6 +14,7 @@
 #include "kern/kern.h"
 #include "engine/engine_move.h"
 #include "engine/engine_proof.h"
+#include "engine/engine_shard.h"
 #include "step/step_place.h"
 
 struct engine_size { /* prepared once for all vectors of a size */
@@ -33,13 +34,6 @@ enum {
     ENGINE_SHARES
 };
 
-/* This rank's share of a unit's state: ranges of the unit, packed one after the other. */
-struct engine_share {
-    int64_t elems;
-    struct range *range; /* [ranges], owned */
-    int ranges;
-};
-
 /*
  * A unit's parameters are two vectors, each sharded by itself: the trained and, after it, the
  * frozen one.  Either may be empty.  All other states belong to the trained one.
@@ -53,7 +47,8 @@ struct engine_unit {
     struct engine_size *size, *frozen_size; /* borrowed; NULL if the vector is empty */
     void *params;                           /* param_type, in shared memory */
     void *grads; /* grad_type; the gradient in layout g, at the boundary in layout o */
-    float *master, *m, *v;
+    float *master;
+    void *m, *v; /* stored as plan.moments says */
     float *anchor, *momentum; /* the outer state */
     struct engine_move convert, sync, outer_reduce, outer_gather;
     /* Owned; recorded on the compute queue when its gradient is accumulated, its states
@@ -207,13 +202,6 @@ void engine_device_drain(struct engine *e); /* waits for all issued work */
 void engine_device_close(struct engine *e);
 /* Orders the compute thread's earlier work before the next engine_get and _put. */
 void engine_wait_compute(struct engine *e);
-/* Copies n elements to the host, as another type, and waits for them; any thread. */
-int engine_get(const struct engine *e, void *to, enum dtype to_type, const void *from,
-               enum dtype type, int64_t n, struct err *err);
-/* Stores parameters from host f32, rounded to `seen`; n at most ENGINE_PIECE. */
-int engine_put_params(const struct engine *e, void *to, enum dtype type, const float *x,
-                      enum dtype seen, int64_t n, struct err *err);
-
 /* engine_place.c: memory and prepared collectives. */
 /* Zeroes the residuals: for a new run, and after a skipped step. */
 void engine_residuals_clear(struct engine *e);
@@ -254,15 +242,6 @@ int engine_ends(const struct engine *e);
 /* Adds the loss and operations of the last issued micro-batch; waits for its forward. */
 void engine_end_micro(struct engine *e, struct engine_run *run);
 
-/* A packed shard on the device. */
-struct engine_shard {
-    const void *at;
-    enum dtype type;
-    const struct engine_share *share; /* borrowed */
-};
-/* Copies elements [at.lo, at.hi) of a shard to `out`, host memory, as to_type. */
-int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct engine_shard from,
-                struct range at, struct err *err);
 
 /* engine_update.c */
 /* Returns the factor that reduces the gradient's norm to at most optim->clip. */

@@ -49,7 +49,18 @@ struct rest {
 struct place { /* destination of the elements read */
     char *to;
     enum dtype type, seen;
+    const struct kern_moment *coded; /* int8 moments, instead of the above; NULL: none */
+    int64_t at;                      /* next element */
 };
+
+static int load_put(const struct engine *e, const struct place *p, float *x, int64_t n,
+                    struct err *err)
+{
+    if (p->coded)
+        return engine_moment(e, p->coded, p->at, x, n, 1, err);
+    return engine_put_params(e, p->to + p->at * dtype_bytes(p->type), p->type, x, p->seen, n,
+                             err);
+}
 
 /* Finds the next stretch; 0: none is left. */
 static int next_stretch(const struct loader *l, struct rest *r, struct range *out)
@@ -59,6 +70,8 @@ static int next_stretch(const struct loader *l, struct rest *r, struct range *ou
     if (!r->ranges)
         return 0;
     int64_t end = s->end ? s->end(s->arg, l->unit, l->state, r->at) : r->range->hi;
+    int64_t grain = l->engine->layout.grain; /* codes are written whole blocks at a time */
+    end += (grain - end % grain) % grain;
     *out = (struct range){r->at, end < r->range->hi ? end : r->range->hi};
     r->at = out->hi;
     if (r->at == r->range->hi && --r->ranges)
@@ -130,8 +143,8 @@ static int load_stretch(struct loader *l, struct readers *c, int reader, struct 
             return -1;
         }
         if (l->rc == 0)
-            l->rc = engine_put_params(e, p->to, p->type, x, p->seen, elems, &l->err);
-        p->to += elems * dtype_bytes(p->type);
+            l->rc = load_put(e, p, x, elems, &l->err);
+        p->at += elems;
         left.lo = piece.hi;
     }
     return 0;
@@ -180,11 +193,12 @@ static int load_unit(struct loader *l, int states)
 {
     struct engine *e = l->engine;
     struct engine_unit *u = &e->unit[l->unit];
-    float *const state[] = {u->master, u->m, u->v};
-    struct place frozen = {engine_frozen(e, u), e->plan->param_type, e->seen_type};
+    struct place frozen = {engine_frozen(e, u), e->plan->param_type, e->seen_type, NULL, 0};
 
     for (l->state = 0; l->state < states; l->state++) {
-        struct place p = {(char *)state[l->state], DTYPE_F32, DTYPE_F32};
+        struct engine_shard s = engine_state(e, l->unit, l->state);
+        struct place p = {(char *)(uintptr_t)s.at, s.type, s.type,
+                          s.coded.data ? &s.coded : NULL, 0};
         if (load_share(l, &l->optim, &u->share[ENGINE_OPTIM], p))
             return -1;
     }
@@ -285,25 +299,39 @@ int engine_load(struct engine *e, const struct engine_source *source, int moment
     return rc;
 }
 
+struct engine_shard engine_state(const struct engine *e, int unit, int state)
+{
+    const struct engine_unit *u = &e->unit[unit];
+    const struct engine_share *share = &u->share[ENGINE_OPTIM];
+    void *const at[] = {u->master, u->m, u->v, u->momentum};
+    enum moments type = state == 1 || state == 2 ? e->plan->moments : MOMENTS_F32;
+
+    if (state == 3)
+        share = &u->share[ENGINE_OUTER];
+    if (type == MOMENTS_INT8)
+        return (struct engine_shard){.share = share,
+                                     .coded = {type, state == 2, at[state], share->elems}};
+    return (struct engine_shard){
+        at[state], type == MOMENTS_BF16 ? DTYPE_BF16 : DTYPE_F32, share, {0}};
+}
+
 int engine_values(const struct engine *e, int unit, int state, struct range at, enum dtype type,
                   void *out, struct err *err)
 {
     const struct engine_unit *u = &e->unit[unit];
-    const float *from[] = {u->master, u->m, u->v, u->momentum};
-    struct engine_shard trained = {from[state], DTYPE_F32,
-                                   &u->share[state < 3 ? ENGINE_OPTIM : ENGINE_OUTER]};
-    struct engine_shard frozen = {engine_frozen(e, u), e->plan->param_type,
-                                  &u->share[ENGINE_FROZEN]};
+    struct engine_shard frozen = {
+        engine_frozen(e, u), e->plan->param_type, &u->share[ENGINE_FROZEN], {0}};
 
     assert(at.lo < u->trained || state == 0);
-    return engine_copy(e, out, type, at.lo < u->trained ? trained : frozen, at, err);
+    return engine_copy(e, out, type, at.lo < u->trained ? engine_state(e, unit, state) : frozen,
+                       at, err);
 }
 
 int engine_gradient(const struct engine *e, int unit, struct range at, float *out,
                     struct err *err)
 {
     const struct engine_unit *u = &e->unit[unit];
-    struct engine_shard from = {u->grads, e->grad_type, &u->share[ENGINE_OPTIM]};
+    struct engine_shard from = {u->grads, e->grad_type, &u->share[ENGINE_OPTIM], {0}};
 
     if (engine_copy(e, out, DTYPE_F32, from, at, err))
         return -1;

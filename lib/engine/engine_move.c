@@ -304,6 +304,10 @@ int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct en
     /* A piece lies inside one range of the shard, as G ranges lie inside I and N ranges. */
     assert(first >= 0 &&
            layout_offset(s->range, s->ranges, at.hi - 1) == first + at.hi - 1 - at.lo);
+    if (from.coded.data) {
+        assert(to_type == DTYPE_F32);
+        return engine_moment(e, &from.coded, first, out, at.hi - at.lo, 0, err);
+    }
     return engine_get(e, out, to_type, (const char *)from.at + first * dtype_bytes(from.type),
                       from.type, at.hi - at.lo, err);
 }

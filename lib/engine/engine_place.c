@@ -244,6 +244,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
                        "'same' for exact sums");
     e->micros = plan_count_of(&p->settings, e->world->ranks, e->world->rank);
     layout_init(&e->layout, &e->plan->groups);
+    e->layout.grain = moments_grain(e->plan->moments);
     set_step(e, o->device ? device_kind(o->device) : DEVICE_CPU);
     /* Number of parameter addresses: the slots used in rotation, in a step or an evaluation, or
        a kept one. */
@@ -279,6 +280,7 @@ static int open_arenas(struct engine *e, struct err *err)
     int gpu = e->device.gpu;
     struct coll_stage stage[STEP_COMPUTE];
     struct coll_options options = {.shared_bytes = gpu ? 0 : shared,
+                                   .grain = e->layout.grain,
                                    .tuning = e->tuning,
                                    .device = e->device.at,
                                    .transport = e->transport,

@@ -185,11 +185,12 @@ static int add_range(struct engine *e, int unit, int state, struct range at, uin
 {
     const struct engine_unit *u = &e->unit[unit];
     int params = state == HASHED_PARAMS, frozen = at.lo >= u->trained;
-    const void *from[] = {frozen ? engine_frozen(e, u) : u->params, u->master, u->m, u->v,
-                          u->momentum};
-    enum dtype type = params ? e->plan->param_type : DTYPE_F32;
-    struct engine_shard shard = {from[state], type,
-                                 &u->share[frozen ? ENGINE_FROZEN : proof_share_of(state)]};
+    struct engine_shard shard =
+        params ? (struct engine_shard){frozen ? engine_frozen(e, u) : u->params,
+                                       e->plan->param_type,
+                                       &u->share[frozen ? ENGINE_FROZEN : ENGINE_PARAMS],
+                                       {0}}
+               : engine_state(e, unit, state - 1);
     uint64_t key = (uint64_t)unit << 48 |
                    (state < HASHED_MOMENTUM ? (uint64_t)state << 46 : UINT64_C(7) << 45);
 

@@ -159,14 +159,18 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
     return 0;
 }
 
-/* Works tensor by tensor, since only matrices are decayed. */
-static void update_unit(struct engine *e, int unit, const struct engine_optim *o, double scale)
+/*
+ * Updates elements r of a unit, which begin at `packed` of the shard; their moments at m and v.
+ * Works tensor by tensor, since only matrices are decayed.
+ */
+static void update_range(struct engine *e, int unit, struct range r, int64_t packed, float *m,
+                         float *v, const struct engine_run *run)
 {
+    const struct engine_optim *o = run->optim;
     struct engine_unit *u = &e->unit[unit];
     const struct model_unit *mu = &e->model->unit[unit];
-    const struct engine_share *s = &u->share[ENGINE_OPTIM];
     struct kern *k = &e->device.kern;
-    struct kern_optim how = {.scale = scale,
+    struct kern_optim how = {.scale = run->update,
                              .lr = o->lr,
                              .beta1 = o->beta1,
                              .beta2 = o->beta2,
@@ -175,17 +179,53 @@ static void update_unit(struct engine *e, int unit, const struct engine_optim *o
 
     for (int t = mu->first; t < mu->first + mu->trained_tensors; t++) {
         const struct model_tensor *tensor = &e->model->tensor[t];
-        int64_t packed = 0, lo = tensor->offset, hi = tensor->offset + tensor->elems;
+        int64_t lo = tensor->offset, hi = tensor->offset + tensor->elems;
+        int64_t a = lo > r.lo ? lo : r.lo, b = hi < r.hi ? hi : r.hi, at = a - r.lo;
         how.decay = tensor->kind == MODEL_VECTOR ? 0 : o->decay;
-        for (int i = 0; i < s->ranges; i++) {
-            struct range r = s->range[i];
-            int64_t a = lo > r.lo ? lo : r.lo, b = hi < r.hi ? hi : r.hi,
-                    at = packed + a - r.lo;
-            if (a < b)
-                k->op->adamw(k, u->master + at, u->m + at, u->v + at, gradient_at(e, u, at),
-                             e->grad_type, b - a, &how);
-            packed += r.hi - r.lo;
+        if (a < b)
+            k->op->adamw(k, u->master + packed + at, m + at, v + at,
+                         gradient_at(e, u, packed + at), e->grad_type, b - a, &how);
+    }
+}
+
+/* As update_range, for moments that are stored in another type than f32: piece by piece, whole
+   blocks each. */
+static void update_stored(struct engine *e, int unit, struct range r, int64_t packed,
+                          const struct engine_run *run)
+{
+    struct engine_unit *u = &e->unit[unit];
+    int64_t elems = u->share[ENGINE_OPTIM].elems, most = e->step.space.piece;
+    enum moments type = e->plan->moments;
+    const struct kern_moment moment[] = {{type, 0, u->m, elems}, {type, 1, u->v, elems}};
+    float *const *x = e->buffers.moment;
+    struct kern *k = &e->device.kern;
+
+    for (int64_t n; r.lo < r.hi; r.lo += n, packed += n) {
+        n = r.hi - r.lo < most ? r.hi - r.lo : most;
+        for (int i = 0; i < 2; i++)
+            k->op->moment_get(k, x[i], &moment[i], packed, n);
+        update_range(e, unit, (struct range){r.lo, r.lo + n}, packed, x[0], x[1], run);
+        for (int i = 0; i < 2; i++) {
+            struct kern_dither d = kern_dither_of(run->optim->step, unit, r.lo, i);
+            k->op->moment_put(k, &moment[i], packed, x[i], n, &d);
         }
+    }
+}
+
+static void update_unit(struct engine *e, int unit, const struct engine_run *run)
+{
+    struct engine_unit *u = &e->unit[unit];
+    const struct engine_share *s = &u->share[ENGINE_OPTIM];
+    float *m = u->m, *v = u->v;
+    int64_t packed = 0;
+
+    for (int i = 0; i < s->ranges; i++) {
+        struct range r = s->range[i];
+        if (e->plan->moments == MOMENTS_F32)
+            update_range(e, unit, r, packed, m + packed, v + packed, run);
+        else
+            update_stored(e, unit, r, packed, run);
+        packed += r.hi - r.lo;
     }
 }
 
@@ -220,7 +260,7 @@ int engine_update(struct engine *e, struct engine_run *run, const struct step_ro
 {
     (void)err;
     if (!run->skips)
-        update_unit(e, r->unit, run->optim, run->update);
+        update_unit(e, r->unit, run);
     if (!e->step.shape.has[STEP_SYNC] && !engine_ends(e))
         engine_slice(e, r->unit);
     return 0;

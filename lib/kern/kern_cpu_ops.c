@@ -346,6 +346,18 @@ static void cpu_ops_outer(struct kern *k, float *w, float *b, const void *sum, e
     }
 }
 
+static void cpu_ops_moment_get(struct kern *k, float *x, const struct kern_moment *m,
+                               int64_t at, int64_t n)
+{
+    kern_moment_get(x, m, at, n);
+}
+
+static void cpu_ops_moment_put(struct kern *k, const struct kern_moment *m, int64_t at,
+                               const float *x, int64_t n, const struct kern_dither *dither)
+{
+    kern_moment_put(m, at, x, n, dither);
+}
+
 static const struct kern_ops cpu_ops = {
     .close = close_cpu,
     .reserve = reserve,
@@ -384,6 +396,8 @@ static const struct kern_ops cpu_ops = {
     .sumsq_take = cpu_ops_sumsq_take,
     .adamw = cpu_ops_adamw,
     .outer = cpu_ops_outer,
+    .moment_get = cpu_ops_moment_get,
+    .moment_put = cpu_ops_moment_put,
 };
 
 int kern_open_cpu(struct kern *out, struct err *err)

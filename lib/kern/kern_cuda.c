@@ -156,6 +156,8 @@ static const struct kern_ops cuda_ops = {
     .sumsq_take = cuda_sumsq_take,
     .adamw = kern_cuda_adamw,
     .outer = kern_cuda_outer,
+    .moment_get = kern_cuda_moment_get,
+    .moment_put = kern_cuda_moment_put,
 };
 
 int kern_open_cuda(struct kern *out, struct err *err)

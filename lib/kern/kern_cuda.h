@@ -11,7 +11,7 @@
  * aligned to their elements; fast if they are aligned to 16 bytes and rows are multiples of 16
  * bytes apart.  Sizes of 0 launch nothing.  C++ includes this as extern "C".
  *
- * lib/kern/kern_cuda_{embed,norm,bias,rope,gate,loss,vector,optim}.cu
+ * lib/kern/kern_cuda_{embed,norm,bias,rope,gate,loss,vector,optim,moments}.cu
  */
 
 /* A token >= vocab stops the device. */
@@ -63,6 +63,10 @@ void kern_cuda_adamw(struct kern *k, float *w, float *m, float *v, const void *g
                      enum dtype type, int64_t n, const struct kern_optim *o);
 void kern_cuda_outer(struct kern *k, float *w, float *b, const void *sum, enum dtype type,
                      int64_t n, const struct kern_outer *o);
+void kern_cuda_moment_get(struct kern *k, float *x, const struct kern_moment *m, int64_t at,
+                          int64_t n);
+void kern_cuda_moment_put(struct kern *k, const struct kern_moment *m, int64_t at,
+                          const float *x, int64_t n, const struct kern_dither *dither);
 /* Adds the sum of squares to *sum, in device memory. */
 void kern_cuda_sumsq(struct kern *k, double *sum, const void *x, enum dtype type, int64_t n);
 

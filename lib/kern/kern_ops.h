@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "kern/kern_cpu.h"
+#include "kern/kern_moments.h"
 #include "kern/kern_product.h"
 
 /* The table of struct kern; kern.h defines its terms. */
@@ -138,6 +139,12 @@ struct kern_ops {
        d = w - share sum;  b = momentum b + d;  w -= lr (d + momentum b).  sum: f32 or f64. */
     void (*outer)(struct kern *k, float *w, float *b, const void *sum, enum dtype type,
                   int64_t n, const struct kern_outer *o);
+    /* kern_moment_get and _put, in the queue's order; `at` begins a block, and there is a
+       dither. */
+    void (*moment_get)(struct kern *k, float *x, const struct kern_moment *m, int64_t at,
+                       int64_t n);
+    void (*moment_put)(struct kern *k, const struct kern_moment *m, int64_t at, const float *x,
+                       int64_t n, const struct kern_dither *dither);
 };
 
 #endif

@@ -2,6 +2,7 @@
 /* Compares two plans. */
 #include "plan/plan_measured.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 
-enum { SETTINGS = 22 };
+enum { SETTINGS = 23 };
 
 struct settings { /* a plan's settings as texts */
     const char *name[SETTINGS];
@@ -24,9 +25,10 @@ __attribute__((format(printf, 3, 4))) static void
 compare_add(struct settings *s, const char *name, const char *format, ...)
 {
     size_t bytes;
-    FILE *f = mem_stream(&s->text[s->count], &bytes);
     va_list args;
 
+    assert(s->count < SETTINGS);
+    FILE *f = mem_stream(&s->text[s->count], &bytes);
     s->name[s->count++] = name;
     va_start(args, format);
     vfprintf(f, format, args);
@@ -54,6 +56,7 @@ static void settings_init(struct settings *s, const struct plan *p)
     compare_add(s, "param_type", "%s", dtype_name(p->param_type));
     compare_add(s, "wire_type", "%s", dtype_name(p->wire_type));
     compare_add(s, "grad_type", "%s", dtype_name(p->grad_type));
+    compare_add(s, "moments", "%s", moments_name(p->moments));
     compare_add(s, "compute_type", "%s", dtype_name(p->compute_type));
     compare_add(s, "device", "%s", plan_device_name(p->device));
     compare_add(s, "slow_params", "%s", plan_slow_name(p->slow_params));

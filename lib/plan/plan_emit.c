@@ -165,6 +165,8 @@ static struct plan_emission emit_begin(const struct plan_search *s, enum plan_ta
                          target == PLAN_FSDP ? ", the backend \"paro\" runs them" : "");
     if (c->slow_params || c->slow_grads)
         plan_emit_remark(&e, "not expressed: int8 between groups");
+    if (c->moments)
+        plan_emit_remark(&e, "not expressed: moments in %s", moments_name(c->moments));
     if (c->model->unit && c->param_type == DTYPE_BF16 && c->compute_type == DTYPE_F32)
         plan_emit_remark(&e, "not expressed: products with weights in f32; they are in bf16");
     if (c->model->sparse.share > 0)

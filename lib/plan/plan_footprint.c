@@ -19,9 +19,9 @@
 #include "step/step_place.h"
 
 enum {
-    ADAM_BYTES = 12, /* f32 master and two moments */
+    ADAM_BYTES = 12, /* f32 master and two moments, as checkpoints have them */
     OUTER_BYTES = 8, /* the outer state: f32 anchor and momentum, which is saved */
-    OWN_BYTES = 8,   /* the moments, which with periods each group has of its own */
+    OWN_BYTES = 8,   /* the moments in f32, which with periods each group has of its own */
     F32_BYTES = 4
 };
 
@@ -177,8 +177,8 @@ static struct plan_memory memory_of(const struct plan_cost *b, const struct plan
         m.params += (double)(unit[i].count * (unit[i].params + unit[i].frozen)) *
                     dtype_bytes(c->param_type);
         m.grads += (double)(unit[i].count * unit[i].grads) * dtype_bytes(c->grad_type);
-        m.optimizer += (double)unit[i].count *
-                       (double)(unit[i].optim * ADAM_BYTES + unit[i].outer * OUTER_BYTES);
+        m.optimizer += (double)(unit[i].count * (plan_optimizer_bytes(&c->settings, unit[i].optim) +
+                                                 unit[i].outer * OUTER_BYTES));
     }
     if (c->model->unit) {
         space.unit = unit;
@@ -222,7 +222,7 @@ static void request(struct requested *a, const struct plan *p, enum device_kind 
     topo_init_rateless(&a->topo, &p->groups);
     plan_case_of(p, &a->topo, &a->at);
     a->at.device = device;
-    plan_traffic_init(&a->traffic, &a->topo, &p->model, p->trainable, p->keep);
+    plan_traffic_init(&a->traffic, &a->topo, &p->model, &p->settings);
 }
 
 static void requested_release(struct requested *a)

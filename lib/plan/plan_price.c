@@ -79,6 +79,11 @@ int plan_micro_steps(const struct plan_settings *s)
     return s->accum / layered + (s->accum % layered > 0);
 }
 
+int64_t plan_optimizer_bytes(const struct plan_settings *s, int64_t elems)
+{
+    return elems * dtype_bytes(DTYPE_F32) + 2 * moments_bytes(s->moments, elems);
+}
+
 int64_t plan_sequences(const struct plan_settings *s, int ranks)
 {
     return s->global_batch ? s->global_batch : (int64_t)ranks * s->accum * s->micro_batch;
@@ -116,6 +121,8 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
                   .grad = s->grad_type,
                   .reduce = s->wire_type,
                   .outer = DTYPE_F32,
+                  .moments = s->moments,
+                  .piece = s->device == DEVICE_CPU ? PLAN_PIECE : PLAN_GPU_PIECE,
                   .buckets = s->buckets}};
 
     for (int k = 0; k < STEP_COMPUTE; k++) {
@@ -309,7 +316,7 @@ void plan_price_all(const struct plan_case *c, struct plan_price out[PLAN_STRATE
 {
     struct plan_traffic traffic;
 
-    plan_traffic_init(&traffic, c->topo, c->model, c->trainable, c->keep);
+    plan_traffic_init(&traffic, c->topo, c->model, &c->settings);
     plan_price_with(c, &traffic, out);
     plan_traffic_release(&traffic);
 }

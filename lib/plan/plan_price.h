@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
+#include "base/moments.h"
 #include "dev/dev.h"
 #include "layout/layout.h"
 #include "model/model.h"
@@ -50,8 +51,8 @@ int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
  * Memory in bytes of the one rank that needs most; total is the sum of the other members.
  *
  * States at rest, each under its own letter of the strategy: params in param_type, gradient
- * accumulators in grad_type, and optimizer, 12 bytes for each trainable element (f32 master
- * copy and two Adam moments); with periods 8 more for each one of the outer state.
+ * accumulators in grad_type, and optimizer, for each trainable element an f32 master copy and
+ * two Adam moments, 12 bytes with moments in f32; with periods 8 for each of the outer state.
  *
  * buffers: gathered units (prefetch + 1, and those kept), gradients in flight (buckets),
  * partial sums, parameters and f32 gradient of the unit being computed, and
@@ -93,6 +94,7 @@ enum {
     PLAN_PREFETCH = 1,
     PLAN_BUCKETS = 2,
     PLAN_PIECE = 1 << 16,        /* elements that the update converts to f32 at a time */
+    PLAN_GPU_PIECE = 1 << 22,    /* moments that it decodes at a time on a GPU */
     PLAN_CHUNK_BYTES = 60 << 10, /* below the eager limit of Open MPI's TCP */
     PLAN_BATCH_MAX = 1 << 20,    /* limits on input, up to PLAN_BUCKETS_MAX */
     PLAN_SEQ_MAX = 1 << 24,
@@ -133,6 +135,7 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
  * wire_type     type of gradients on the network; parameters use it or param_type, whichever
  *               is narrower
  * grad_type     type of gradient accumulators
+ * moments       how the optimizer's two moments are stored (base/moments.h)
  * compute_type  operand type of products with weights: f32 or bf16
  * device        its memory is counted; a plan runs on any device
  * rates_of      device and type that the fabric was measured with, "cpu f32", if they are not
@@ -156,6 +159,7 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
     int prefetch, buckets, keep, recompute, sync_every;                                        \
     enum letter outer;                                                                         \
     enum dtype param_type, wire_type, grad_type, compute_type;                                 \
+    enum moments moments;                                                                      \
     enum plan_slow slow_params, slow_grads;                                                    \
     enum device_kind device;                                                                   \
     char rates_of[PLAN_RATES_OF];
@@ -174,6 +178,8 @@ enum dtype plan_params_wire(const struct plan_settings *s);
    which may have fewer micro-batches (plan/plan_deal.h). */
 int plan_layered(const struct plan_settings *s);
 int plan_micro_steps(const struct plan_settings *s);
+/* Returns the bytes of the optimizer state of so many trained elements. */
+int64_t plan_optimizer_bytes(const struct plan_settings *s, int64_t elems);
 /* Returns the sequences of a step. */
 int64_t plan_sequences(const struct plan_settings *s, int ranks);
 

@@ -138,7 +138,7 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
         return err_set(err, ERR_INPUT,
                        "--steps: %.0f uses of units in a step, expected %d at most", uses,
                        STEP_USES_MAX);
-    plan_traffic_init(&traffic, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
+    plan_traffic_init(&traffic, s->at.topo, s->at.model, &s->at.settings);
     struct plan_cost b =
         plan_cost_of(&s->at, &traffic, s->list[s->best].strategy, s->list[s->best].algo);
     plan_rows_init(&rows, &b, b.step.shape.micros);
@@ -399,7 +399,7 @@ static int steps_parse(struct plan_steps *s, const char *name, const char *text,
         struct plan_traffic traffic;
         plan_case_of(&s->plan, &s->topo, &s->search.at);
         s->search.list[0] = s->plan.price;
-        plan_traffic_init(&traffic, &s->topo, &s->plan.model, s->plan.trainable, s->plan.keep);
+        plan_traffic_init(&traffic, &s->topo, &s->plan.model, &s->plan.settings);
         struct plan_cost b =
             plan_cost_of(&s->search.at, &traffic, s->plan.strategy, s->plan.algo);
         shape_init(&s->rows, &b);

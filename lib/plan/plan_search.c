@@ -228,10 +228,12 @@ static struct plan_traffic *traffic_at(const struct plan_search *s, const int *b
     const struct plan_case *c = &s->at;
     int keep[PLAN_KEEPS], keeps = keeps_of(s, keep);
     struct plan_traffic *t = mem_new((size_t)(n * keeps), sizeof *t);
+    struct plan_settings settings = c->settings;
 
-    for (int i = 0; i < n * keeps; i++)
-        plan_traffic_init(&t[i], topo_of(s, boundary[i / keeps]), c->model, c->trainable,
-                          keep[i % keeps]);
+    for (int i = 0; i < n * keeps; i++) {
+        settings.keep = keep[i % keeps];
+        plan_traffic_init(&t[i], topo_of(s, boundary[i / keeps]), c->model, &settings);
+    }
     return t;
 }
 

@@ -106,11 +106,25 @@ static const struct record predicted_fields[] = {
 RECORD_WORDS(dtype, enum dtype, dtype_parse_compute, dtype_name)
 RECORD_WORDS(slow, enum plan_slow, plan_slow_parse, plan_slow_name)
 
+static int parse_moments(const char *text, void *out, struct err *err)
+{
+    return moments_parse(text, out, err);
+}
+
+/* f32 is not printed: older readers know no other. */
+static const char *name_of_moments(const void *at)
+{
+    enum moments type = *(const enum moments *)at;
+
+    return type == MOMENTS_F32 ? NULL : moments_name(type);
+}
+
 static const struct record type_fields[] = {
     RECORD_TERM(struct plan, param_type, "params", dtype),
     RECORD_TERM(struct plan, wire_type, "wire", dtype),
     RECORD_TERM(struct plan, grad_type, "grads", dtype),
     RECORD_TERM(struct plan, compute_type, "compute", dtype, OPTIONAL),
+    PLAN(TERM, moments, moments, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
     PLAN(TERM, slow_params, slow, OPTIONAL),
     PLAN(TERM, slow_grads, slow, OPTIONAL),
     {0}};

@@ -348,7 +348,7 @@ void plan_timeline_of(const struct plan_case *c, const struct plan_price *price,
     struct plan_case paced = *c;
 
     plan_case_pace(&paced);
-    plan_traffic_init(&t, c->topo, c->model, c->trainable, c->keep);
+    plan_traffic_init(&t, c->topo, c->model, &c->settings);
     struct plan_cost b = plan_cost_of(&paced, &t, price->strategy, price->algo);
     struct plan_work *work = mem_new((size_t)t.visits, sizeof *work);
     plan_works_of(&b, work);

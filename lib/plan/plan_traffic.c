@@ -290,13 +290,14 @@ static void set_shares(struct plan_traffic *t)
 }
 
 void plan_traffic_init(struct plan_traffic *t, const struct topo *topo,
-                       const struct model *model, int64_t trainable, int keep)
+                       const struct model *model, const struct plan_settings *s)
 {
     int g = topo->groups.count, n = topo->groups.ranks;
 
-    assert(trainable >= 0 && trainable <= model->params && topo->levels >= 2);
+    assert(s->trainable >= 0 && s->trainable <= model->params && topo->levels >= 2);
     *t = (struct plan_traffic){.topo = topo};
     layout_init(&t->layout, &topo->groups);
+    t->layout.grain = moments_grain(s->moments);
     t->largest_group = groups_largest(&topo->groups);
     t->most_cells = groups_most_cells(&topo->groups);
     t->least_group = topo->groups.members[0];
@@ -304,7 +305,7 @@ void plan_traffic_init(struct plan_traffic *t, const struct topo *topo,
         t->least_group =
             topo->groups.members[k] < t->least_group ? topo->groups.members[k] : t->least_group;
     set_rates(t, topo);
-    set_spans(t, model, trainable, keep);
+    set_spans(t, model, s->trainable, s->keep);
     t->first[PLAN_PORT_IN] = g;
     t->first[PLAN_RANK_SLOW] = 2 * g;
     t->first[PLAN_RANK_FAST] = 2 * g + n;

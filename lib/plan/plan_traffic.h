@@ -99,10 +99,10 @@ struct plan_kind {
     int rank;      /* one rank of this kind */
 };
 
-/* Counts the traffic.  trainable, keep: as in PLAN_SETTINGS.  A bare number of parameters is
-   one unit, visited once. */
+/* Counts the traffic, given the settings' trainable, keep and moments.  A bare number of
+   parameters is one unit, visited once. */
 void plan_traffic_init(struct plan_traffic *t, const struct topo *topo,
-                       const struct model *model, int64_t trainable, int keep);
+                       const struct model *model, const struct plan_settings *s);
 void plan_traffic_release(struct plan_traffic *t);
 
 /* Returns the largest reading of a gauge, in elements, if each leg runs times[set][leg]

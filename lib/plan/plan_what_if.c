@@ -59,6 +59,11 @@ static struct winner winner_on_slower(const struct probe *p, double times)
     return w;
 }
 
+static enum moments moments_at(double v)
+{
+    return (enum moments)(3 - v);
+}
+
 /* Returns the winner with the dial at v. */
 static struct winner winner_at(const struct probe *p, double v)
 {
@@ -68,11 +73,18 @@ static struct winner winner_at(const struct probe *p, double v)
         return winner_on_slower(p, v / p->from->now[PLAN_DIAL_SLOW]);
     if (p->dial == PLAN_DIAL_SLOW)
         s.at.slow_rate *= v / p->from->now[PLAN_DIAL_SLOW];
+    else if (p->dial == PLAN_DIAL_MOMENTS)
+        s.at.moments = moments_at(v);
     else if (p->dial == PLAN_DIAL_ACCUM)
         s.at.accum = (int)v;
     else
         s.at.memory_bytes = v;
-    plan_search_choose(&s, p->traffic);
+    if (s.at.moments != p->requested->at.moments) { /* shards may be cut elsewhere */
+        struct err ignored;
+        plan_search(&s, &ignored); /* cannot fail: it was run before */
+    } else {
+        plan_search_choose(&s, p->traffic);
+    }
     return (struct winner){s.best, plan_search_level(&s)};
 }
 
@@ -153,12 +165,14 @@ void plan_what_if(const struct plan_search *s, struct plan_changes *out)
                                      topo_slowest_port_Bps(s->at.topo) * s->at.slow_rate,
                                      s->at.accum,
                                      known ? memory : INFINITY,
+                                     3 - (double)s->at.moments,
                                  }};
-    const double starts[PLAN_DIALS] = {out->now[0], out->now[1], memory};
+    const double starts[PLAN_DIALS] = {out->now[0], out->now[1], memory, out->now[3]};
     const double bounds[PLAN_DIALS][2] = {
         {starts[0] / PLAN_WHAT_IF_TIMES, starts[0] * PLAN_WHAT_IF_TIMES},
         {1, fmax(PLAN_WHAT_IF_ACCUM, s->at.accum)},
-        {ceil(memory / PLAN_WHAT_IF_TIMES), floor(memory * PLAN_WHAT_IF_TIMES)}};
+        {ceil(memory / PLAN_WHAT_IF_TIMES), floor(memory * PLAN_WHAT_IF_TIMES)},
+        {3 - MOMENTS_INT8, 3 - MOMENTS_F32}};
     for (int dial = 0; dial < PLAN_DIALS; dial++) {
         struct probe p = {s, traffic, out, (enum plan_dial)dial};
         if (dial == PLAN_DIAL_ACCUM && s->at.global_batch)
@@ -178,6 +192,8 @@ static const char *what_if_value_text(enum plan_dial dial, double v, char text[3
 
     if (dial == PLAN_DIAL_ACCUM)
         snprintf(text, 32, "%.0f", v);
+    else if (dial == PLAN_DIAL_MOMENTS)
+        snprintf(text, 32, "%s", moments_name(moments_at(v)));
     else if (!isfinite(v))
         snprintf(text, 32, "any");
     else
@@ -207,7 +223,8 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
 {
     static const char *const names[PLAN_DIALS][2] = {{"slower tier", "faster tier"},
                                                      {"fewer micro-steps", "more micro-steps"},
-                                                     {"less memory", "more memory"}};
+                                                     {"less memory", "more memory"},
+                                                     {"smaller moments", "larger moments"}};
     char at[32], then[32];
 
     fprintf(out, "%-18s ", names[dial][more]);
@@ -243,23 +260,32 @@ void plan_what_if_print(const struct plan_search *s, const struct plan_changes *
             put_change((enum plan_dial)dial, more, &w->of[dial][more], out);
 }
 
+static void put_value(struct jout *j, const char *key, enum plan_dial dial, double v)
+{
+    if (dial == PLAN_DIAL_MOMENTS)
+        jout_text(j, key, isnan(v) ? NULL : moments_name(moments_at(v)));
+    else
+        jout_num(j, key, v);
+}
+
 static void json_change(struct jout *j, enum plan_dial dial, int more,
                         const struct plan_change *c)
 {
-    static const char *const keys[PLAN_DIALS] = {"slow_Bps", "accum", "memory_bytes"};
+    static const char *const keys[PLAN_DIALS] = {"slow_Bps", "accum", "memory_bytes",
+                                                 "moments"};
 
     jout_open(j, NULL, '{');
     jout_text(j, "what", keys[dial]);
     jout_text(j, "direction", more ? "more" : "less");
     jout_bool(j, "searched", c->searched);
-    jout_num(j, "bound", c->searched ? c->bound : NAN);
+    put_value(j, "bound", dial, c->searched ? c->bound : NAN);
     jout_bool(j, "changes", c->found);
-    jout_num(j, "value", c->found ? c->at : NAN);
+    put_value(j, "value", dial, c->found ? c->at : NAN);
     plan_put_strategy(j, "winner", c->found ? c->winner : -1);
     plan_put_level(j, c->found && c->winner >= 0 ? c->level : -1);
     if (c->found && !isnan(c->then_at)) {
         jout_open(j, "then", '{');
-        jout_num(j, "value", c->then_at);
+        put_value(j, "value", dial, c->then_at);
         plan_put_strategy(j, "winner", c->then_winner);
         plan_put_level(j, c->then_winner >= 0 ? c->then_level : -1);
         jout_close(j, '}');

@@ -6,9 +6,10 @@
 
 /* Figures that may turn out different. */
 enum plan_dial {
-    PLAN_DIAL_SLOW,   /* rate of the slow tier, by its slowest port, bytes per s */
-    PLAN_DIAL_ACCUM,  /* micro-steps of a global step */
-    PLAN_DIAL_MEMORY, /* memory of a rank, bytes */
+    PLAN_DIAL_SLOW,    /* rate of the slow tier, by its slowest port, bytes per s */
+    PLAN_DIAL_ACCUM,   /* micro-steps of a global step */
+    PLAN_DIAL_MEMORY,  /* memory of a rank, bytes */
+    PLAN_DIAL_MOMENTS, /* how moments are stored: 3 f32, 2 bf16, 1 int8 */
     PLAN_DIALS
 };
 

@@ -63,7 +63,7 @@ void plan_why(const struct plan_search *s, struct plan_why *out)
     }
     if (s->best < 0)
         return;
-    plan_traffic_init(&traffic, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
+    plan_traffic_init(&traffic, s->at.topo, s->at.model, &s->at.settings);
     for (int term = 0; term < PLAN_TERMS; term++) {
         struct plan_case c = s->at;
         c.free |= 1U << term;

@@ -13,7 +13,6 @@ enum {
     /* AdamW on one element: the moments 3 + 4, their corrections 2, root, eps, quotient 3,
        decay and step 4. */
     ADAM_FLOPS = 16,
-    ADAM_STATE = 3, /* f32 numbers per element, each read and written */
     F32_BYTES = 4
 };
 
@@ -84,11 +83,12 @@ static double update_s(const struct plan_cost *b, int span)
     double elems = (double)b->traffic->span[span].elems[PLAN_TRAINED];
     double optim = plan_shard_of(b->traffic, s.optimizer, elems), g = dtype_bytes(c->grad_type);
     double grads = plan_shard_of(b->traffic, s.grads, elems), bytes;
+    double state = (double)plan_optimizer_bytes(&c->settings, MOMENTS_BLOCK) / MOMENTS_BLOCK;
 
     if (!(c->topo->flops > 0) || plan_is_free(b, PLAN_UPDATE))
         return 0;
     /* Read for the norm and for the update; and cleared. */
-    bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
+    bytes = optim * (2 * g + 2 * state) + grads * g;
     if (!b->step.shape.has[STEP_SYNC]) /* parameters are slices of the master */
         bytes += plan_shard_of(b->traffic, s.params, elems) *
                  (F32_BYTES + dtype_bytes(c->param_type));

@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/moments.h"
 #include "shard/shard_moves.h"
 
 static int checkup_place_of(const struct checkup *x, int file, int k)
@@ -300,12 +301,16 @@ int checkup_make_header(const struct ckpt *c, int file, char **head, int64_t *by
 
     memcpy(shape.state, c->state, sizeof shape.state);
     layout_init(&layout, &c->groups);
-    ckpt_shard_init(&shard, &shape, file);
-    int same = strcmp(shard.file.header_hash, was->header_hash) == 0 &&
+    int same = 0;
+    for (int i = MOMENTS_F32; !same && i <= MOMENTS_INT8; i += MOMENTS_INT8) {
+        layout.grain = moments_grain((enum moments)i);
+        ckpt_shard_init(&shard, &shape, file);
+        same = strcmp(shard.file.header_hash, was->header_hash) == 0 &&
                shard.file.header_bytes == was->header_bytes;
-    if (head)
-        ckpt_shard_header(&shard, head, bytes);
-    ckpt_shard_release(&shard);
+        if (head && (same || i))
+            ckpt_shard_header(&shard, head, bytes);
+        ckpt_shard_release(&shard);
+    }
     layout_release(&layout);
     return same;
 }

@@ -31,9 +31,9 @@ int64_t step_state_bytes(const struct step_space *s)
 
     for (int i = 0; i < s->units; i++) {
         const struct step_unit *u = &s->unit[i];
-        bytes +=
-            u->count * ((u->params + u->frozen) * dtype_bytes(s->param) +
-                        u->grads * dtype_bytes(s->grad) + u->optim * 3 * 4 + u->outer * 2 * 4);
+        bytes += u->count * ((u->params + u->frozen) * dtype_bytes(s->param) +
+                             u->grads * dtype_bytes(s->grad) + u->optim * 4 +
+                             2 * moments_bytes(s->moments, u->optim) + u->outer * 2 * 4);
     }
     return bytes;
 }
@@ -63,8 +63,8 @@ void step_place(const struct step_space *s, struct arena *shared, struct arena *
             .params = arena_take_each(shared, (u->params + u->frozen) * p, u->count),
             .grads = arena_take_each(own, place_most(u->grads, u->optim) * g, u->count),
             .master = arena_take_each(own, u->optim * 4, u->count),
-            .m = arena_take_each(own, u->optim * 4, u->count),
-            .v = arena_take_each(own, u->optim * 4, u->count),
+            .m = arena_take_each(own, moments_bytes(s->moments, u->optim), u->count),
+            .v = arena_take_each(own, moments_bytes(s->moments, u->optim), u->count),
             .anchor = arena_take_each(own, u->outer * 4, u->count),
             .momentum = arena_take_each(own, u->outer * 4, u->count)};
         if (states)
@@ -81,6 +81,8 @@ void step_place(const struct step_space *s, struct arena *shared, struct arena *
         if (s->tied)
             b.tied_gradient = arena_take(own, s->apart * s->tied * 4);
     }
+    for (int i = 0; i < 2 && s->moments != MOMENTS_F32; i++)
+        b.moment[i] = arena_take(own, (l.optim < s->piece ? l.optim : s->piece) * 4);
     if (reduces)
         b.reduce_recv = arena_take(shared, l.grads * r);
     if (s->has[STEP_CONVERT]) {

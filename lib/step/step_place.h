@@ -4,6 +4,7 @@
 
 #include "base/dtype.h"
 #include "base/mem.h"
+#include "base/moments.h"
 #include "step/step.h"
 
 /*
@@ -32,6 +33,8 @@ struct step_space {
     enum dtype grad, reduce; /* accumulated gradients, and gradients on the network */
     enum dtype outer;        /* parameters that the groups sum */
     enum dtype read;         /* parameters as the model's kernels read them */
+    enum moments moments;    /* how the optimizer's moments are stored */
+    int64_t piece;           /* elements of a moment that the update decodes at a time */
     int has[STEP_COMPUTE];   /* 1: this lane has transfers */
     int coded;               /* gathers are coded: they send from a buffer of their own */
     int slots, buckets;
@@ -42,7 +45,8 @@ struct step_space {
 struct step_states { /* states of one unit */
     void *params;    /* type param, shared: the trained shard, then the frozen one */
     void *grads;     /* type grad; the optimizer's layout from the conversion on */
-    float *master, *m, *v;
+    float *master;
+    void *m, *v; /* moments_bytes each */
     float *anchor, *momentum; /* the outer state */
 };
 
@@ -54,6 +58,7 @@ struct step_buffers {
     void *read;                                      /* one unit in the type `read` */
     float *gradient, *tied_gradient;                 /* [apart] gradients of the unit in the
                                                         backward */
+    float *moment[2];                                /* [piece] decoded moments */
     void *gather_send, *sync_send, *sync_recv;       /* type wire, shared */
     void *reduce_recv, *convert_send, *convert_recv; /* type reduce, shared */
     void *outer_send, *outer_recv;                   /* type outer, shared */
