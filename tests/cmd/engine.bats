@@ -66,6 +66,15 @@ check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
     check 0,1,0,1,0 tied bf16 1 3 params8 grads8
 }
 
+@test "27 strategies, moments in bf16 and int8: gradients, equal copies, bytes" {
+    check 2x2 tied bf16 1 3 moments-bf16
+    check 2x2 untied f32 2 3 moments-int8
+    check '[3,2]' untied bf16 1 3 moments-int8
+    check '[3,2]' tied f32 2 3 params8 grads8 moments-int8
+    check 0,1,0,1 untied bf16 2 3 lora=3 moments-int8
+    check 0,1,0,1,0 tied f32 2 3 sparse=0.7,mode=em moments-int8
+}
+
 @test "27 strategies: what several ranks keep is read by one of them, or fails on all" {
     local tied=$MODEL_DATA/llama_tied.json untied=$MODEL_DATA/llama_untied.json
     mpirun -np 4 "$B/mpi/spread_check" 2x2 "$tied" bf16
@@ -84,5 +93,7 @@ check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
         mpirun -np 2 "$B/mpi/alloc_check" two.yaml text "$s"
         plan coded synth:2x1 --accum 2 --strategy $s --slow-params int8 --slow-grads int8
         mpirun -np 2 "$B/mpi/alloc_check" coded.yaml text "$s-8"
+        plan moments synth:2x1 --accum 2 --strategy $s --moments int8
+        mpirun -np 2 "$B/mpi/alloc_check" moments.yaml text "$s-m"
     done
 }

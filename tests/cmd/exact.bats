@@ -11,7 +11,7 @@ export DATA=$ROOT/tests/data
 # the rest goes round over them is another one each time.
 exact() {
     turn=$((${turn:-0} + 1))
-    timeout 100 mpirun -np "$1" "$B/mpi/exact_check" "$2" "$DATA/${family-llama_}$3.json" "$4" "$5" 40 3 $turn
+    timeout 100 mpirun -np "$1" "$B/mpi/exact_check" "$2" "$DATA/${family-llama_}$3.json" "$4" "$5" 40 3 $turn "${moments:-f32}"
 }
 
 # same REFERENCE EXACT-ARGUMENTS: the lines of another launch.
@@ -47,7 +47,7 @@ same() {
 }
 
 # dealt SHAPE RANKS COUNTS: 40 micro-batches, so many to each rank, some to nobody.
-dealt() { timeout 100 mpirun -np "$2" "$B/mpi/exact_check" "$1" "$DATA/llama_untied.json" bf16 bf16 40 3 ${#3} "$3"; }
+dealt() { timeout 100 mpirun -np "$2" "$B/mpi/exact_check" "$1" "$DATA/llama_untied.json" bf16 bf16 40 3 ${#3} f32 0 "$3"; }
 
 @test "one hash: ranks with unequal numbers of micro-batches" {
     exact 1 1x1 untied bf16 bf16 > one
@@ -83,16 +83,16 @@ dealt() { timeout 100 mpirun -np "$2" "$B/mpi/exact_check" "$1" "$DATA/llama_unt
 
 # Groups that train apart: the shape is then a part of the computation.
 @test "one hash: periods, of all strategies" {
-    while read -r n shape model types samples; do
+    while read -r n shape model types samples moments; do
         timeout 100 mpirun -np "$n" "$B/mpi/exact_check" "$shape" "$DATA/llama_$model.json" "$types" "$types" \
-            "$samples" 4 1 2 > out < /dev/null
+            "$samples" 4 1 "$moments" 2 > out < /dev/null
         [ "$(grep -cE '^[24] [0-9a-f]{16} ' out)" = 2 ]
         [ "$(cut -d ' ' -f 2 out | sort -u | wc -l)" = 3 ]
     done << END
-4 2x2 untied bf16 40
-5 [3,2] tied f32 40
-6 3x2 tied bf16 48
-6 3x2 tied f32 48
+4 2x2 untied bf16 40 f32
+5 [3,2] tied f32 40 int8
+6 3x2 tied bf16 48 bf16
+6 3x2 tied f32 48 f32
 END
 }
 
@@ -102,6 +102,22 @@ END
         timeout 100 mpirun -np "$n" "$B/mpi/periods_check" "$shape" "$DATA/llama_tied.json"
         n=$((n + 1))
     done
+}
+
+# The bits that round bf16 are a hash of step, unit, element and moment; blocks of int8 lie on a
+# grid that every layout's cuts keep to.
+@test "one hash: moments in bf16 and int8, ranks 1, 2, 4, 5, 8, placed by slot and by node" {
+    for moments in bf16 int8; do
+        exact 1 1x1 untied bf16 bf16 > $moments
+        same $moments 2 2x1 untied bf16 bf16
+        same $moments 4 2x2 untied bf16 bf16
+        same $moments 5 '[3,2]' untied bf16 bf16
+        same $moments 5 0,1,0,1,0 untied bf16 bf16
+        same $moments 8 4x2 untied bf16 bf16
+        [ "$(cut -d ' ' -f 2 $moments | sort -u | wc -l)" = 3 ]
+    done
+    run -1 diff bf16 int8
+    run -1 diff bf16 <(moments=f32 exact 1 1x1 untied bf16 bf16)
 }
 
 # plan NAME SHAPE ACCUM STRATEGY OPTION...: of the tiny model.
@@ -151,6 +167,34 @@ bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
     # Without, sums are as they come, and nothing is said of bits.
     paro-train one.yaml -d text -o f --lr 1e-2 --steps 1 > out
     run -1 grep state_hash f/log.jsonl
+}
+
+# A checkpoint has them in f32, from which every layout gets the same bits again.
+@test "moments in bf16 and int8: bits after a resume, on other ranks, from and to f32" {
+    seq 1 20000 > text
+    local t=(-d text --exact --steps 4) at=step-00000002
+    plan f32 '[2,1]' 3 IGG --global-batch 4
+    mpirun -np 3 paro-train f32.yaml "${t[@]}" --lr 1e-2 -o f32 --save-every 2 > out
+    for m in bf16 int8; do
+        plan $m 1x1 4 NNN --moments $m
+        plan $m-4 2x2 1 GGG --moments $m
+        plan $m-3 '[2,1]' 2 NIN --moments $m --global-batch 4 # copies share the reading
+        paro-train $m.yaml "${t[@]}" --lr 1e-2 -o $m > out
+        mpirun -np 3 paro-train $m-3.yaml "${t[@]}" --lr 1e-2 -o $m-3 --save-every 2 > out
+        diff <(bits $m/log.jsonl) <(bits $m-3/log.jsonl)
+        mpirun -np 4 paro-train $m-4.yaml "${t[@]}" -o $m-4 --resume $m-3/$at > out
+        diff <(bits $m/log.jsonl | tail -n 8) <(bits $m-4/log.jsonl)
+        paro-shard verify $m-3/$at
+        mpirun -np 4 paro-train $m-4.yaml "${t[@]}" -o $m-a --resume f32/$at > out
+        mpirun -np 3 paro-train $m-3.yaml "${t[@]}" -o $m-b --resume f32/$at > out
+        diff <(bits $m-a/log.jsonl) <(bits $m-b/log.jsonl)
+        run -1 diff <(bits $m/log.jsonl | tail -n 8) <(bits $m-a/log.jsonl)
+        mpirun -np 3 paro-train f32.yaml "${t[@]}" -o $m-c --resume $m-3/$at > out
+        [ "$(bits $m-c/log.jsonl | wc -l)" = 8 ]
+        printf X | dd of=$m-3/$at/shard-00001.safetensors bs=1 seek=20 conv=notrunc status=none
+        run -1 paro-shard verify $m-3/$at # int8: the header of shards on the grid
+        [[ $output == *'header is damaged'*'can be repaired from the manifest'* ]]
+    done
 }
 
 # Gradients of 4 bytes and parameters of 2: the bytes that are counted are the plan's.

@@ -268,6 +268,7 @@ static const struct group {
     {"sumsq", check_sumsq},
     {"adamw", check_adamw},
     {"outer", check_outer},
+    {"moments", check_moments},
     {"table", check_table},
 };
 

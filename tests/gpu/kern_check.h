@@ -100,6 +100,7 @@ void check_accumulate(struct check *c);
 void check_sumsq(struct check *c);
 void check_adamw(struct check *c);
 void check_outer(struct check *c);
+void check_moments(struct check *c);
 void check_table(struct check *c);
 
 #endif

@@ -235,3 +235,41 @@ void check_adamw(struct check *c)
         for (int t = 0; t < TYPES; t++)
             adamw_case(c, types[t], size[i], i, t == 1 ? 1 : 0.7071);
 }
+
+/* The processor's bits, which kern_moments_test checks; encoded in two parts. */
+static void moments_case(struct check *c, enum moments type, int second, int64_t n)
+{
+    int64_t bytes = moments_bytes(type, n), cut = n / 2 / MOMENTS_BLOCK * MOMENTS_BLOCK;
+    struct mat *x = mat_new(c, DTYPE_F32, 1, n, n, 0, 0.1);
+    struct mat *y = written(mat_of(c, DTYPE_F32, 1, n, n, 0, doubles(c, n)));
+    struct kern_moment there = {type, second, slot(c, bytes), n}, here = there;
+    char *got = kept(c, bytes), *want = kept(c, bytes);
+    float *of = kept(c, n * 4);
+
+    for (int64_t i = 0; i < n; i++)
+        of[i] = (float)x->x[i];
+    here.data = want;
+    for (int run = 0; next_run(c, &run);)
+        for (int64_t at = 0, part = cut; at < n; at += part, part = n - at) {
+            struct kern_dither d = kern_dither_of(3, 5, (INT64_C(1) << 32) - 9 + at, second);
+            kern_moment_put(&here, at, of + at, part, &d);
+            c->op->moment_put(c->k, &there, at, (float *)x->p + at, part, &d);
+            c->op->moment_get(c->k, (float *)y->p + at, &there, at, part);
+        }
+    kern_moment_get(of, &here, 0, n);
+    for (int64_t i = 0; i < n; i++)
+        y->x[i] = (double)of[i];
+    fetch(c, got, there.data, bytes);
+    ok(c, memcmp(got, want, (size_t)bytes) == 0, "moment %d of %d in %s: the processor's bits",
+       second, (int)n, moments_name(type));
+    mat_near(c, y, y->x, 0, "moment %d of %d in %s", second, (int)n, moments_name(type));
+    end_case(c);
+}
+
+void check_moments(struct check *c)
+{
+    static const int64_t size[] = {1, 255, 256, 1003, 70001};
+
+    for (int i = 0; i < 5 * 4; i++)
+        moments_case(c, i % 2 ? MOMENTS_INT8 : MOMENTS_BF16, i / 2 % 2, size[i / 4]);
+}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks exact sums: exact_check SHAPE CONFIG PARAM WIRE SAMPLES STEPS [SHIFT [H [COUNTS]]],
- * run under mpirun with the shape's ranks.  With them, STEPS steps of SAMPLES micro-batches each,
- * dealt to the ranks: all 27 strategies give the same hash of their states, the same loss and
- * the same norm, bit by bit.  Rank 0 prints them, one line a step: launches of other shapes are
- * compared by the caller.
+ * Checks exact sums: exact_check SHAPE CONFIG PARAM WIRE SAMPLES STEPS
+ * [SHIFT [MOMENTS [H [COUNTS]]]], run under mpirun with the shape's ranks.  With them, STEPS
+ * steps of SAMPLES micro-batches each, dealt to the ranks: all 27 strategies give the same hash
+ * of their states, the same loss and the same norm, bit by bit.  Rank 0 prints them, one line a
+ * step: launches of other shapes are compared by the caller.
  *
  * Sums in f64 would give the same f32 but once in 2^29 elements, were it not for numbers that
  * cancel.  So the output matrix is LOUD times what it is at first, which leaves most tokens
@@ -148,9 +148,11 @@ int main(int argc, char **argv)
         return 2;
     if (dtype_parse(argv[3], &c.plan.param_type, &err))
         die(&c, &err);
+    if (argc > 8 && moments_parse(argv[8], &c.plan.moments, &err))
+        die(&c, &err);
     c.plan.micro_batch = 1;
-    c.plan.sync_every = argc > 8 ? atoi(argv[8]) : 0;
-    if (argc > 9 && !deal(&c.plan, argv[9], atoi(argv[5])))
+    c.plan.sync_every = argc > 9 ? atoi(argv[9]) : 0;
+    if (argc > 10 && !deal(&c.plan, argv[10], atoi(argv[5])))
         return 2;
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         choose(&c.plan, i, argc > 7 ? atoi(argv[7]) : 0);

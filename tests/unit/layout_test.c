@@ -67,7 +67,7 @@ static void check_nested(const struct layout *l, int64_t elems)
             sum += gl[i].hi - gl[i].lo;
         }
         /* 1/n of the unit but for one rounding per segment held */
-        int64_t fair = elems / l->groups.ranks, slack = l->segments + 1;
+        int64_t fair = elems / l->groups.ranks, slack = (l->segments + 1) * l->grain;
         assert_true(sum >= fair - slack && sum <= fair + slack);
         assert_int_equal(sum, layout_elems(l, LETTER_G, rank, elems));
     }
@@ -90,6 +90,30 @@ TEST(test_partition)
             check_unit(&l, LETTER_G, lengths[j], lengths[j]);
             check_nested(&l, lengths[j]);
         }
+        layout_release(&l);
+    }
+}
+
+/* The same with cuts on a grid, where every range begins; and ends, unless the vector does. */
+TEST(cuts_on_a_grid)
+{
+    static const char *const shapes[] = {"1x1", "2x2", "[3,2]", "[7,6,5,3]", "[1,4]"};
+    static const int64_t lengths[] = {0, 1, 15, 16, 17, 997, 4096};
+    struct layout l;
+    struct range r[64];
+
+    for (size_t i = 0; i < 5 * 7; i++) {
+        int64_t n = lengths[i / 5];
+        shape(&l, shapes[i % 5]);
+        l.grain = 16;
+        check_unit(&l, LETTER_I, n / 2, n);
+        check_unit(&l, LETTER_G, n / 2, n);
+        check_nested(&l, n);
+        for (int k = 0; k < 3 * l.groups.ranks; k++)
+            for (int ranges = layout_ranges(&l, (enum letter)(k % 3), k / 3, n, r); ranges--;) {
+                assert_int_equal(r[ranges].lo % 16, 0);
+                assert_true(r[ranges].hi % 16 == 0 || r[ranges].hi == n);
+            }
         layout_release(&l);
     }
 }

@@ -416,6 +416,15 @@ TEST(test_edges)
     assert_int_equal(w.of[PLAN_DIAL_MEMORY][1].winner, s.closest);
     assert_true(w.of[PLAN_DIAL_MEMORY][1].at == ceil(s.list[s.closest].memory.total));
     assert_false(w.of[PLAN_DIAL_SLOW][0].found);
+    c.memory_bytes = s.list[s.closest].memory.total - 1;
+    s = search_of(&c);
+    plan_what_if(&s, &w); /* bf16 moments suffice, and larger ones do not exist */
+    assert_int_equal(s.best, -1);
+    assert_true(w.of[PLAN_DIAL_MOMENTS][0].found && w.of[PLAN_DIAL_MOMENTS][0].at == 2);
+    c.moments = MOMENTS_BF16;
+    assert_int_equal(w.of[PLAN_DIAL_MOMENTS][0].winner, search_of(&c).best);
+    assert_false(w.of[PLAN_DIAL_MOMENTS][1].found);
+    c.moments = MOMENTS_F32;
     c.memory_bytes = 0;
     s = search_of(&c);
     plan_what_if(&s, &w);

@@ -420,7 +420,7 @@ static void compare_simulated(const struct topo *t, const char *spec, double par
     struct plan_case c;
 
     plan_case_init(&c, t, &m);
-    plan_traffic_init(&traffic, t, &m, c.trainable, c.keep);
+    plan_traffic_init(&traffic, t, &m, &c.settings);
     plan_choose_chunk(&c, &traffic);
     for (int i = 0; i < 3; i++) {
         double simulated = 0, planned = planned_s(&c, &traffic, algos[i]);
