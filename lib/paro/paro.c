@@ -397,6 +397,13 @@ int paro_prepare(struct paro_comm *c, const struct paro_spec *spec, struct paro_
         a->vector.combine_arg = &p->combine;
         rc = coll_vector_open(&p->vector, c->world, &c->fabric.groups, &a->vector, &err);
     }
+    if (rc == 0) {
+        int64_t bytes =
+            coll_vector_elems(&a->vector, c->world->ranks) * a->vector.elem_bytes;
+        p->slow_s = paro_fabric_bound_s(&c->fabric, a->vector.phases,
+                                        a->spec.op == PARO_BROADCAST ? a->spec.root : 0, bytes,
+                                        p->vector.fast_bytes, &p->fast_s);
+    }
     p->op = a->spec.op;
     p->algo = a->vector.algo;
     p->chunk_bytes = a->vector.chunk_bytes;
@@ -452,6 +459,8 @@ int paro_describe(const struct paro_coll *p, struct paro_description *d,
     mine.slow_bytes = p->vector.slow_bytes;
     mine.fast_bytes = p->vector.fast_bytes;
     mine.memory_bytes = p->vector.memory_bytes;
+    mine.slow_s = p->slow_s;
+    mine.fast_s = p->fast_s;
     memcpy(d, &mine, bytes);
     return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "coll/coll_options.h"
+#include "sim/sim.h"
 #include "topo/topo_boundary.h"
 #include "world/world_mpi.h"
 
@@ -223,4 +224,11 @@ int paro_fabric_choose(const struct paro_fabric *f, struct world *w, unsigned ph
     *algo = answer.best.algo;
     *chunk_bytes = answer.best.chunk_bytes;
     return 0;
+}
+
+double paro_fabric_bound_s(const struct paro_fabric *f, unsigned phases, int root,
+                           int64_t bytes, int64_t fast_bytes, double *fast_s)
+{
+    *fast_s = f->part.levels ? (double)fast_bytes / f->part.level[0].port_Bps : 0;
+    return f->part.levels ? sim_cut_bound_s(&f->part, phases, root, (double)bytes) : 0;
 }

@@ -31,6 +31,7 @@ struct paro_coll {
     enum paro_op op;
     enum schedule_algo algo;
     int64_t chunk_bytes;
+    double slow_s, fast_s; /* paro_describe */
     char groups[64];
     int running;
     void *out;       /* the current run's destination in the program, */

@@ -323,6 +323,7 @@ int preload_mpi_comm_call(const struct preload_mpi_call *c, int ranks,
     if (result->why != PRELOAD_OURS && result->why != PRELOAD_TRIAL)
         return preload_mpi_pass(c);
     plan->used = ++m->clock;
+    result->bound_s = result->why == PRELOAD_OURS ? plan->bound_s : 0;
     int timed = all.settings->mode == PRELOAD_MEASURE && !fresh &&
                 preload_mpi_class_tries(plan->class, s.mark);
     /* Timed calls begin together, so that late ranks count for neither side. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Prepares and runs one call.  Leaves the decision to preload_mpi_comm.c. */
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -51,6 +52,11 @@ static int open_vector(struct preload_mpi_plan *p, struct world *world,
                                 &spec.chunk_bytes, err);
     if (rc == 0)
         rc = coll_vector_open(&p->vector, world, &fabric->groups, &spec, err);
+    if (rc == 0) {
+        double slow_s = paro_fabric_bound_s(fabric, s->phases, s->root, s->bytes,
+                                            p->vector.fast_bytes, &p->bound_s);
+        p->bound_s = fmax(slow_s, p->bound_s);
+    }
     mem_free(count);
     return rc;
 }

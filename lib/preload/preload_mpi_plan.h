@@ -50,6 +50,7 @@ struct preload_mpi_plan {
     struct paro_combine combine;
     struct coll_vector vector;
     int64_t bytes, used; /* memory, equal on all ranks; time of the last run */
+    double bound_s;      /* least time by the fabric's rates; 0: unknown */
 };
 /* Collective; the same error on all ranks. */
 int preload_mpi_plan_new(struct preload_mpi_plan **out, const struct preload_mpi_call *c,

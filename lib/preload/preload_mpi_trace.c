@@ -44,6 +44,7 @@ struct cell {
     int64_t calls, by[PRELOAD_WHYS];
     double spent_s[2]; /* time in MPI, in schedules */
     double trial_s[2]; /* medians of the last trial */
+    double bound_s;    /* least time of the calls in schedules; 0: unknown */
     char error[sizeof((struct err *)0)->text];
 };
 
@@ -83,6 +84,7 @@ void preload_mpi_trace_note(struct preload_mpi_trace *t, enum preload_mpi_form f
     c->calls++;
     c->by[result->why]++;
     c->spent_s[result->why == PRELOAD_OURS] += seconds;
+    c->bound_s += result->bound_s;
     if (result->trial_s[0] > 0)
         memcpy(c->trial_s, result->trial_s, sizeof c->trial_s);
     if (result->error)
@@ -99,6 +101,8 @@ static void mpi_trace_print_cell(const char *form, int size, const struct cell *
             (long long)c->by[PRELOAD_OURS]);
     if (c->by[PRELOAD_OURS])
         fprintf(out, " in %s", units_time(&a, c->spent_s[1]));
+    if (c->bound_s > 0)
+        fprintf(out, ", %.2f of the bound", c->bound_s / c->spent_s[1]);
     if (c->calls > c->by[PRELOAD_OURS])
         fprintf(out, ", MPI's in %s", units_time(&a, c->spent_s[0]));
     if (c->trial_s[1] > 0)
