@@ -39,7 +39,8 @@ class paro_spec(ctypes.Structure):
 class paro_description(ctypes.Structure):
     _fields_ = [("bytes", c_size_t), ("algo", c_char_p), ("groups", c_char_p),
                 ("chunk_bytes", c_int64), ("in_bytes", c_int64), ("out_bytes", c_int64),
-                ("slow_bytes", c_int64), ("fast_bytes", c_int64), ("memory_bytes", c_int64)]
+                ("slow_bytes", c_int64), ("fast_bytes", c_int64), ("memory_bytes", c_int64),
+                ("slow_s", c_double), ("fast_s", c_double)]
 
 
 def _open():

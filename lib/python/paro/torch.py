@@ -56,7 +56,7 @@ class _Handle:
         self.pointer, d = c_void_p(), native.paro_description(ctypes.sizeof(native.paro_description))
         native.paro("prepare", comm, byref(spec), byref(self.pointer))
         native.paro("describe", self.pointer, byref(d))
-        self.bytes, self.slow, self.fast = d.memory_bytes, d.slow_bytes, d.fast_bytes
+        self.bytes, self.traffic = d.memory_bytes, (d.slow_bytes, d.fast_bytes, d.slow_s, d.fast_s)
         self.run = None
 
     def ended(self):
@@ -119,7 +119,8 @@ class _Worker(threading.Thread):
         super().__init__(name="paro", daemon=True)
         self.calls, self.runs, self.called = queue.SimpleQueue(), [], c_int()
         self.turn, self.lock, self.pending = threading.Lock(), threading.Lock(), 0  # pending: calls without an end
-        self.slow, self.fast, self.seconds = 0, 0, 0.0  # bytes sent, and the time with a run in flight
+        # Bytes sent to other groups and inside, the least times for them; the time with a run in flight
+        self.traffic, self.seconds = [0, 0, 0.0, 0.0], 0.0
         self.metered = None  # the first group's paro_comm, in whose meter the others record
         self.failed = False  # an exception that nobody caught ends the program
 
@@ -238,7 +239,7 @@ class _Cache:
         entry[0] = number + 1
         while h.run:
             worker.progress()
-        worker.slow, worker.fast = worker.slow + h.slow, worker.fast + h.fast
+        worker.traffic = [a + b for a, b in zip(worker.traffic, h.traffic)]
         return h
 
     def free(self, kind):
@@ -584,8 +585,12 @@ def _end():
     _worker.put(None)
     _worker.join()
     if os.environ.get("PARO_STATS"):
-        print(f"paro: rank {_world[0]}: sent {_worker.slow} bytes to other groups, {_worker.fast} inside, "
-              f"in {_worker.seconds:.3f} s with a collective in flight", file=sys.stderr)
+        slow, fast, *bounds = _worker.traffic
+        text = f"in {_worker.seconds:.3f} s with a collective in flight"
+        if max(bounds) > 0:
+            tier = "between groups" if bounds[0] >= bounds[1] else "inside groups"
+            text += f", {max(bounds) / _worker.seconds:.3f} of the bound: the rate {tier} allows {max(bounds):.3f} s"
+        print(f"paro: rank {_world[0]}: sent {slow} bytes to other groups, {fast} inside, {text}", file=sys.stderr)
     native.finalize()
 
 
