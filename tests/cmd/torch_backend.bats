@@ -59,6 +59,20 @@ dist.all_reduce(torch.ones(9))' >end.py
     [[ $output == *"type 'mpirun -np RANKS python3 SCRIPT'"* ]]
 }
 
+@test "cpu:paro,cuda:nccl needs no GPU for tensors in host memory" {
+    cat >both.py <<'END'
+import paro.torch, torch, torch.distributed as dist
+dist.init_process_group("cpu:paro,cuda:nccl")
+total = torch.ones(4)
+dist.all_reduce(total, group=dist.new_group([0, 1]))
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+model(total).sum().backward()
+assert model.module.weight.grad.tolist() == [[2, 2, 2, 2]]
+dist.destroy_process_group()
+END
+    timeout 120 mpirun -np 2 "$PYTHON" both.py
+}
+
 @test "a rank that does not come, and with PARO_CHECK a call that differs, raise on the others" {
     cat >late.py <<'END'
 import datetime, time

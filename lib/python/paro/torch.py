@@ -251,8 +251,8 @@ class _Cache:
 def _checked(tensors):
     for t in tensors:
         if not t.is_cpu:
-            raise ValueError(f"a tensor is on '{t.device}', expected host memory: "
-                             'init_process_group("cpu:paro,cuda:nccl")')
+            raise ValueError(f"a tensor is on '{t.device}', expected host memory; for GPUs make another "
+                             'group: new_group(backend="nccl")')
         if not t.is_contiguous():
             raise ValueError(f"a tensor of shape {tuple(t.shape)} has strides {t.stride()}, expected a contiguous one")
     return tensors
