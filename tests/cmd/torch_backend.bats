@@ -73,6 +73,20 @@ END
     timeout 120 mpirun -np 2 "$PYTHON" both.py
 }
 
+@test "an older PyTorch is refused; PARO_STATS knows the share of the bound on rank 0" {
+    run ! "$PYTHON" -c 'import torch; torch.__version__ = "1.13.1"; import paro.torch'
+    [[ $output == *"ImportError: PyTorch 1.13.1, expected 2.0 or newer" ]]
+    cat >stats.py <<'END'
+import paro.torch, torch, torch.distributed as dist
+dist.init_process_group("paro")
+for _ in range(3):
+    dist.all_reduce(torch.ones(1000000))
+END
+    PARO_STATS=1 PARO_TOPOLOGY=synth:2x1,inter=1GB/s mpirun -np 2 "$PYTHON" stats.py 2>out
+    grep -q '^paro: rank 1: sent 12000000 bytes to other groups, 0 inside, in [0-9.]* s with a collective in flight$' out
+    grep -q '^paro: rank 0: sent 12000000 .* in flight, 0\.[0-9]* of the bound: the rate between groups allows 0\.012 s$' out
+}
+
 @test "a rank that does not come, and with PARO_CHECK a call that differs, raise on the others" {
     cat >late.py <<'END'
 import datetime, time

@@ -30,6 +30,8 @@ import torch.distributed as dist
 
 from . import native
 
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
+    raise ImportError(f"PyTorch {torch.__version__}, expected 2.0 or newer")
 TYPES = {torch.float32: native.F32, torch.float64: native.F64, torch.float16: native.F16,
          torch.bfloat16: native.BF16, torch.int32: native.I32, torch.uint8: native.U8}
 MPI_TYPES = {torch.int64: "int64_t", torch.int16: "int16_t", torch.int8: "int8_t",
@@ -83,19 +85,32 @@ class _Requests:
         return True
 
 
+# PyTorch before 2.5 frees the Python half of a Work that its C++ waits for, which then waits forever.
+_KEPT = None if hasattr(torch._C._distributed_c10d, "_register_work") else set()
+
+
 class _Work(dist._Work):
     """What a call returns.  (The Work that torch makes of a future reports no error.)"""
 
     def __init__(self, future):
         super().__init__()
         self.future, self.requests = future, None
+        if _KEPT is not None:
+            _KEPT.add(self)
 
     def _source_rank(self):
         return self.requests.status[0]
 
     def wait(self, timeout=None):
-        self.future.wait()
+        try:
+            self.future.wait()
+        finally:
+            self._forget()
         return True
+
+    def _forget(self):
+        if _KEPT is not None:
+            _KEPT.discard(self)
 
     def is_completed(self):
         return self.future.done()
@@ -104,6 +119,7 @@ class _Work(dist._Work):
         return self.future.value()
 
     def get_future(self):
+        self._forget()
         return self.future.then(lambda f: f.value())  # an error of Python's becomes one of C++
 
 
@@ -410,6 +426,8 @@ class ProcessGroup(dist.ProcessGroup):
     def _each(self, works, result, after=None):
         """One Work for several calls."""
         future = torch.futures.Future()
+        for work in works:
+            work._forget()
 
         def end(_):
             try:
@@ -601,4 +619,7 @@ def _create(options, _=None):
 
 
 _begin()
-dist.Backend.register_backend("paro", _create, extended_api=True, devices=["cpu"])
+try:
+    dist.Backend.register_backend("paro", _create, extended_api=True, devices=["cpu"])
+except TypeError:  # PyTorch 2.0
+    dist.Backend.register_backend("paro", _create, extended_api=True)
