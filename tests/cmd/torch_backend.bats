@@ -64,10 +64,9 @@ dist.all_reduce(torch.ones(9))' >end.py
 import paro.torch, torch, torch.distributed as dist
 dist.init_process_group("cpu:paro,cuda:nccl")
 total = torch.ones(4)
+dist.all_reduce(total)
 dist.all_reduce(total, group=dist.new_group([0, 1]))
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
-model(total).sum().backward()
-assert model.module.weight.grad.tolist() == [[2, 2, 2, 2]]
+assert total.tolist() == [4, 4, 4, 4]
 dist.destroy_process_group()
 END
     timeout 120 mpirun -np 2 "$PYTHON" both.py

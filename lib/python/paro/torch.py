@@ -30,7 +30,8 @@ import torch.distributed as dist
 
 from . import native
 
-if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
+VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
+if VERSION < (2, 0):
     raise ImportError(f"PyTorch {torch.__version__}, expected 2.0 or newer")
 TYPES = {torch.float32: native.F32, torch.float64: native.F64, torch.float16: native.F16,
          torch.bfloat16: native.BF16, torch.int32: native.I32, torch.uint8: native.U8}
@@ -85,8 +86,8 @@ class _Requests:
         return True
 
 
-# PyTorch before 2.5 frees the Python half of a Work that its C++ waits for, which then waits forever.
-_KEPT = None if hasattr(torch._C._distributed_c10d, "_register_work") else set()
+# PyTorch before 2.7 frees the Python half of a Work that its C++ waits for, which then waits forever.
+_KEPT = set() if VERSION < (2, 7) else None
 
 
 class _Work(dist._Work):
@@ -577,6 +578,11 @@ def _begin():
         raise native.Error("torchrun starts no MPI: type 'mpirun -np RANKS python3 SCRIPT', srun or paro-launch")
     _world = native.init()
     local = next((os.environ[name] for _, name in _LAUNCHERS if name and name in os.environ), "0")
+    try:
+        socket.getaddrinfo(os.environ.get("MASTER_ADDR") or socket.gethostname(), None)
+    except OSError as e:
+        raise native.Error(f"this host's name, '{socket.gethostname()}', has no address ({e}), expected one in "
+                           "/etc/hosts or in MASTER_ADDR") from None
     with socket.socket() as s:
         s.bind(("", 0))
         address = native.bcast(f"{socket.gethostname()} {s.getsockname()[1]}").split()
