@@ -398,8 +398,7 @@ int paro_prepare(struct paro_comm *c, const struct paro_spec *spec, struct paro_
         rc = coll_vector_open(&p->vector, c->world, &c->fabric.groups, &a->vector, &err);
     }
     if (rc == 0) {
-        int64_t bytes =
-            coll_vector_elems(&a->vector, c->world->ranks) * a->vector.elem_bytes;
+        int64_t bytes = coll_vector_elems(&a->vector, c->world->ranks) * a->vector.elem_bytes;
         p->slow_s = paro_fabric_bound_s(&c->fabric, a->vector.phases,
                                         a->spec.op == PARO_BROADCAST ? a->spec.root : 0, bytes,
                                         p->vector.fast_bytes, &p->fast_s);

@@ -169,8 +169,8 @@ struct paro_description {
     /* Sent by this rank in each run: to other groups, inside the group */
     int64_t slow_bytes, fast_bytes;
     int64_t memory_bytes; /* buffers, and scratch for partial sums */
-    /* Least seconds of a run by the topology's rates: for the ports between groups, and for what
-       this rank sends inside its group.  0: none, or unknown: rank 0 alone has the topology */
+    /* Least seconds of a run by the topology's rates: for the ports between groups, and for the
+       bytes that this rank sends inside.  0: none, or unknown: rank 0 alone has a topology */
     double slow_s, fast_s;
 };
 /* Writes the members that fit in d->bytes. PARO_ERROR_INPUT if that is below sizeof(size_t) or

@@ -61,8 +61,8 @@ int paro_fabric_choose(const struct paro_fabric *f, struct world *w, unsigned ph
 
 /*
  * Returns the least time that the ports between groups allow for an operation on a whole vector
- * of `bytes` bytes (sim_cut_bound_s), and sets *fast_s to that of fast_bytes sent by a rank inside
- * its group.  Both are 0 on ranks other than 0 and without a topology.
+ * of `bytes` bytes (sim_cut_bound_s), and sets *fast_s to that of fast_bytes sent by a rank
+ * inside its group.  Both are 0 on ranks other than 0 and without a topology.
  */
 double paro_fabric_bound_s(const struct paro_fabric *f, unsigned phases, int root,
                            int64_t bytes, int64_t fast_bytes, double *fast_s);

@@ -91,7 +91,7 @@ struct preload_mpi_result {
     enum preload_mpi_why why;
     int64_t bytes;
     double trial_s[2]; /* medians of MPI's and our times, if the call ended a trial; else 0 */
-    double bound_s;    /* of a call that is ours: least time by the fabric's rates; 0: unknown */
+    double bound_s;    /* of our call: least time by the fabric's rates; 0: unknown */
     const char *error; /* for PRELOAD_FAILED and PRELOAD_NO_FABRIC, or NULL */
 };
 

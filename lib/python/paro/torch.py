@@ -579,7 +579,8 @@ def _begin():
     _world = native.init()
     local = next((os.environ[name] for _, name in _LAUNCHERS if name and name in os.environ), "0")
     try:
-        socket.getaddrinfo(os.environ.get("MASTER_ADDR") or socket.gethostname(), None)
+        if _world[0] == 0:
+            socket.getaddrinfo(os.environ.get("MASTER_ADDR") or socket.gethostname(), None)
     except OSError as e:
         raise native.Error(f"this host's name, '{socket.gethostname()}', has no address ({e}), expected one in "
                            "/etc/hosts or in MASTER_ADDR") from None
