@@ -48,7 +48,7 @@ struct engine_unit {
     void *params;                           /* param_type, in shared memory */
     void *grads; /* grad_type; the gradient in layout g, at the boundary in layout o */
     float *master;
-    void *m, *v; /* stored as plan.moments says */
+    void *m, *v;              /* stored as plan.moments says */
     float *anchor, *momentum; /* the outer state */
     struct engine_move convert, sync, outer_reduce, outer_gather;
     /* Owned; recorded on the compute queue when its gradient is accumulated, its states
@@ -241,7 +241,6 @@ engine_kernel engine_norm, engine_agree, engine_update, engine_adopt;
 int engine_ends(const struct engine *e);
 /* Adds the loss and operations of the last issued micro-batch; waits for its forward. */
 void engine_end_micro(struct engine *e, struct engine_run *run);
-
 
 /* engine_update.c */
 /* Returns the factor that reduces the gradient's norm to at most optim->clip. */

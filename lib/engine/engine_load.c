@@ -203,7 +203,7 @@ static int load_unit(struct loader *l, int states)
             return -1;
     }
     if (e->periods) {
-        struct place p = {(char *)u->momentum, DTYPE_F32, DTYPE_F32};
+        struct place p = {.to = (char *)u->momentum, .type = DTYPE_F32, .seen = DTYPE_F32};
         set_anchor(e, u);
         if (states > 1 && load_share(l, &l->outer, &u->share[ENGINE_OUTER], p))
             return -1;

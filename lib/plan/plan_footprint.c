@@ -177,8 +177,9 @@ static struct plan_memory memory_of(const struct plan_cost *b, const struct plan
         m.params += (double)(unit[i].count * (unit[i].params + unit[i].frozen)) *
                     dtype_bytes(c->param_type);
         m.grads += (double)(unit[i].count * unit[i].grads) * dtype_bytes(c->grad_type);
-        m.optimizer += (double)(unit[i].count * (plan_optimizer_bytes(&c->settings, unit[i].optim) +
-                                                 unit[i].outer * OUTER_BYTES));
+        m.optimizer +=
+            (double)(unit[i].count * (plan_optimizer_bytes(&c->settings, unit[i].optim) +
+                                      unit[i].outer * OUTER_BYTES));
     }
     if (c->model->unit) {
         space.unit = unit;

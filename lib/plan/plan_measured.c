@@ -36,12 +36,12 @@ static double state_bytes(const struct plan *p)
     l.grain = moments_grain(p->moments);
     for (int u = 0; u < p->model.units; u++) {
         int64_t elems = p->model.unit[u].trained, frozen = p->model.unit[u].elems - elems;
-        bytes += (double)(layout_elems(&l, s.params, 0, elems) +
-                          layout_elems(&l, s.params, 0, frozen)) *
-                     dtype_bytes(p->param_type) +
-                 (double)layout_elems(&l, s.grads, 0, elems) * dtype_bytes(p->grad_type) +
-                 (double)plan_optimizer_bytes(&p->settings,
-                                              layout_elems(&l, s.optimizer, 0, elems));
+        bytes +=
+            (double)(layout_elems(&l, s.params, 0, elems) +
+                     layout_elems(&l, s.params, 0, frozen)) *
+                dtype_bytes(p->param_type) +
+            (double)layout_elems(&l, s.grads, 0, elems) * dtype_bytes(p->grad_type) +
+            (double)plan_optimizer_bytes(&p->settings, layout_elems(&l, s.optimizer, 0, elems));
         if (p->sync_every)
             bytes += 8 * (double)layout_elems(&l, p->outer, 0, elems);
     }

@@ -46,7 +46,7 @@ struct step_states { /* states of one unit */
     void *params;    /* type param, shared: the trained shard, then the frozen one */
     void *grads;     /* type grad; the optimizer's layout from the conversion on */
     float *master;
-    void *m, *v; /* moments_bytes each */
+    void *m, *v;              /* moments_bytes each */
     float *anchor, *momentum; /* the outer state */
 };
 
