@@ -21,7 +21,7 @@
 #   make demo            install missing packages, build, run the whole pipeline
 #   make bench-NAME      run the benchmark tests/bench/NAME.sh: collectives simulate preload_mpi
 #                        training planner int8 kill shard goodput shard_memory health health_lab
-#                        rank types local watch peers easy backend
+#                        rank types local watch peers easy backend periods
 #   make install         install what make builds: PREFIX=/usr/local LIBDIR=lib DESTDIR=
 #   make wheel           write a wheel of the Python package into build/, libparo.so included
 #   make dist            write build/paro-VERSION.tar.gz, which builds without git

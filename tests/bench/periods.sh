@@ -1,0 +1,93 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Groups that train apart beside training that synchronises each step: `make bench-periods`.
+#
+#   fabric   tokens/s and bytes through a port in a step, on an emulated fabric of 4 x 2 ranks at each
+#            of RATES: the fastest plan with every step of all ranks, and with periods of EVERY steps;
+#            medians of the steps inside periods and at their ends, and what paro-plan predicted
+#   loss     of reserved text after STEPS steps of equal tokens, on four groups of one rank, for SEEDS
+#            seeds, with the difference
+. "$(dirname "$0")/begin.sh"
+settings PARTS='fabric loss' RATES='10mbit 50mbit 200mbit' EVERY='10 50' SEEDS=3 STEPS=200 LR=1e-3 \
+    TEXT= MODEL=examples/models/llama-3m.json
+. examples/mpirun-env
+
+MODEL=$(realpath "$MODEL") || exit 2
+[ -z "$TEXT" ] || TEXT=$(realpath "$TEXT") || exit 2
+mkdir -p "$OUT/periods" && cd "$OUT/periods" || exit 2
+if [ -z "$TEXT" ]; then
+    cat /usr/share/common-licenses/* > text
+    TEXT=text
+fi
+
+# plan NAME H OPTION...: H 0: without periods.
+plan() {
+    name=$1 every=$2
+    shift 2
+    [ "$every" = 0 ] || set -- "$@" --sync-every "$every"
+    paro-plan -m "$MODEL" "$@" > "$name.yaml" 2> said || die "$(tail -n 1 said)"
+}
+
+# measured LOG H: the mean step of a period, its seconds and its bytes through a port.
+measured() {
+    grep -o '"step":[0-9]*\|"step_s":[0-9.e+-]*\|"slow_bytes":[0-9]*' "$1" | cut -d : -f 2 | paste - - - |
+        awk -v h="$2" '$1 > 1 { print (h && $1 % h ? "inside" : "end"), $2, $3 }' | sort -k 1,1 -k 2,2g |
+        awk -v h="$2" '{ n[$1]++; s[$1, n[$1]] = $2; b[$1] = $3 }
+            function median(k) { return n[k] ? s[k, int((n[k] + 1) / 2)] : 0 }
+            END {
+                part = h ? 1 / h : 1
+                print part * median("end") + (1 - part) * median("inside"), part * b["end"] + (1 - part) * b["inside"]
+            }'
+}
+
+fabric() {
+    echo "# $(basename "$MODEL"), 4 x 2 ranks, 2 micro-batches of 1 x 256 tokens"
+    echo "# rate       H  strategy  step s  planned  tokens/s  slow MB"
+    for rate in $RATES; do
+        paro-lab -g 4 -p 2 -r "$rate" -- paro-topo -m "$MODEL" > "$rate.yaml" 2> said ||
+            die "$rate: $(tail -n 1 said)"
+        for h in 0 $EVERY; do
+            plan "plan-$rate-$h" "$h" -i "$rate.yaml" --accum 2 --seq 256
+            rm -rf run
+            paro-lab -g 4 -p 2 -r "$rate" -- paro-train "plan-$rate-$h.yaml" -d "$TEXT" -o run \
+                --steps $((h ? 2 * h : 6)) --json > "$rate-$h.jsonl" 2> said ||
+                die "$rate, $h: $(tail -n 1 said)"
+            measured "$rate-$h.jsonl" "$h" | awk -v r="$rate" -v h="$h" \
+                -v s="$(sed -n 's/^strategy: //p' "plan-$rate-$h.yaml")" \
+                -v p="$(sed -n 's/^  step_s: //p' "plan-$rate-$h.yaml")" \
+                '{ printf "%-8s %5d  %-8s %7.3f %8.3f %9.0f %8.3f\n", r, h, s, $1, p, 8 * 2 * 256 / $1, $2 / 1e6 }'
+        done
+    done
+}
+
+loss() {
+    echo "# $(basename "$MODEL"), $STEPS steps of 4 x 2 x 128 tokens, learning rate $LR: loss of reserved text"
+    printf '%-6s %9s' '# seed' 'H 0'
+    for h in $EVERY; do printf ' %18s' "H $h"; done
+    echo
+    for seed in $(seq "$SEEDS"); do
+        for h in 0 $EVERY; do
+            plan "loss-$h" "$h" -i synth:4x1,flops=1e10 --micro-batch 2 --seq 128 --strategy NNN
+            rm -rf run
+            mpirun -n 4 paro-train "loss-$h.yaml" -d "$TEXT" -o run --steps "$STEPS" --warmup 20 --lr "$LR" \
+                --seed "$seed" --eval-every "$STEPS" --keep 1 --json > "loss-$h-$seed.jsonl" 2> said ||
+                die "H $h: $(tail -n 1 said)"
+            now=$(grep -o '"eval_loss":[0-9.]*' "loss-$h-$seed.jsonl" | tail -n 1 | cut -d : -f 2)
+            [ "$h" != 0 ] || each=$now
+            if [ "$h" = 0 ]; then
+                printf '%-6s %9.4f' "$seed" "$now"
+            else
+                awk -v a="$each" -v b="$now" 'BEGIN { printf " %9.4f %+7.2f%%", b, 100 * (b / a - 1) }'
+            fi
+        done
+        echo
+    done
+}
+
+for part in $PARTS; do
+    case $part in
+    fabric | loss) $part ;;
+    *) die "part '$part', expected fabric or loss" ;;
+    esac
+done
