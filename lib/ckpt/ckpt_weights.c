@@ -17,23 +17,26 @@ static int weights_by_name(const void *a, const void *b)
                   ((const struct weights_item *)b)->name);
 }
 
-static void list_ckpt(struct weights *w)
+/* Lists a state, or what group `group` has of it. */
+static void list_state(struct weights *w, int s, int group)
 {
     const struct ckpt *c = &w->ckpt;
+    const struct ckpt_state *state = &c->state[s];
+    int params = strcmp(state->name, "params") == 0;
+    char suffix[sizeof state->name + 16] = "";
 
-    w->item = mem_new((size_t)c->states * (size_t)c->model.tensors, sizeof *w->item);
-    for (int s = 0; s < c->states; s++) {
-        const struct ckpt_state *state = &c->state[s];
-        int params = strcmp(state->name, "params") == 0;
-        for (int i = 0; i < c->model.tensors; i++) {
-            const struct model_tensor *t = &c->model.tensor[i];
-            if (!params && !model_trains(&c->model, t))
-                continue;
+    if (!params)
+        snprintf(suffix, sizeof suffix, state->groups > 1 ? "/%s.%d" : "/%s", state->name,
+                 group);
+    for (int i = 0; i < c->model.tensors; i++) {
+        const struct model_tensor *t = &c->model.tensor[i];
+        if (params || model_trains(&c->model, t)) {
             struct weights_item *it = &w->item[w->count++];
-            it->name = mem_new(sizeof t->name + sizeof state->name + 1, 1);
-            sprintf(it->name, "%s%s%s", t->name, params ? "" : "/", params ? "" : state->name);
+            it->name = mem_new(sizeof t->name + sizeof suffix, 1);
+            sprintf(it->name, "%s%s", t->name, suffix);
             it->tensor = i;
             it->state = s;
+            it->before = group * c->model.unit[t->unit].trained;
             it->shape = hf_tensor(t, st_type_of(state->type));
             it->shape.name = NULL;
             if (t->block && t->kind != MODEL_MASK) { /* the vector of its active values */
@@ -42,6 +45,19 @@ static void list_ckpt(struct weights *w)
             }
         }
     }
+}
+
+static void list_ckpt(struct weights *w)
+{
+    const struct ckpt *c = &w->ckpt;
+    size_t most = 0;
+
+    for (int s = 0; s < c->states; s++)
+        most += c->state[s].groups > 1 ? (size_t)c->state[s].groups : 1;
+    w->item = mem_new(most * (size_t)c->model.tensors, sizeof *w->item);
+    for (int s = 0; s < c->states; s++)
+        for (int k = 0; k == 0 || k < c->state[s].groups; k++)
+            list_state(w, s, k);
 }
 
 static void list_hf(struct weights *w)
@@ -144,7 +160,8 @@ int weights_read(struct weights *w, const struct weights_item *item, int64_t fir
     if (!w->is_ckpt)
         return st_read(&w->hf.file[item->file], item->t, first * size, count * size, out, err);
     const struct model_tensor *t = &w->ckpt.model.tensor[item->tensor];
-    struct range at = {t->offset + first, t->offset + first + count};
+    int64_t lo = item->before + t->offset + first;
+    struct range at = {lo, lo + count};
     return ckpt_read_range(&w->ckpt, t->unit, item->state, at, w->ckpt.state[item->state].type,
                            out, err);
 }

@@ -7,9 +7,11 @@
 
 /* Reads the named tensors of a checkpoint, a Hugging Face folder or a .safetensors file. */
 struct weights_item {
-    char *name;             /* owned; in states other than params "NAME/master" */
+    char *name;             /* owned; in states other than params "NAME/master"; of what each
+                               group has of its own "NAME/exp_avg.GROUP" */
     struct st_tensor shape; /* type, dims, shape, elems; its name is not set */
     int tensor, state;      /* numbers in a checkpoint */
+    int64_t before;         /* elements of other groups before the unit's */
     int file;               /* number of the file in a folder */
     const struct st_tensor *t;
 };

@@ -243,6 +243,9 @@ bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
     paro-shard verify a/step-00000008
     paro-shard reshard a/step-00000008 -p more.yaml -o c
     paro-shard verify c
+    paro-shard diff a/step-00000008 c
+    run -1 paro-shard diff a/step-00000008 a/step-00000012
+    [[ $output == *"/exp_avg.1"* ]]
     mpirun -np 4 paro-train apart.yaml "${t[@]}" -o d --resume c > out
     diff <(bits a/log.jsonl | tail -n 5) <(bits d/log.jsonl | tail -n 5)
     mpirun -np 3 paro-train third.yaml -d text -o e --steps 12 --resume a/step-00000008 > out
