@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "plan/plan_deal.h"
 #include "plan/plan_measured.h"
+#include "plan/plan_periods.h"
 #include "plan/plan_fit.h"
 #include "plan/plan_rows.h"
 #include "plan/plan_scale.h"
@@ -437,82 +438,18 @@ static int answer_scale(const struct plan_request *request, const struct plan_se
     return 0;
 }
 
-static double request_tokens_per_s(const struct plan_search *s)
-{
-    return s->best < 0 ? 0 : s->list[s->best].tokens_per_s;
-}
-
-/*
- * Sets H such that the outer steps take no more than a tenth of the time: a step takes
- * A + C / H, of which a period of any length gives A, and one of a single step C.  Every step
- * is of all ranks if that takes no longer.
- */
-static int set_periods(struct plan_search *s, const struct plan_search *each, struct err *err)
-{
-    static const double share = 0.1;
-    struct plan_search last = *s, one = *s;
-
-    last.at.sync_every = PLAN_SYNC_EVERY_MAX;
-    one.at.sync_every = 1;
-    s->at.sync_every = 0;
-    if (plan_search(&last, err))
-        return -1;
-    one.fixed = last.best >= 0;
-    one.strategy = plan_strategy_at(last.best < 0 ? 0 : last.best);
-    if (plan_search(&one, err))
-        return -1;
-    double apart = request_tokens_per_s(&last), meets = request_tokens_per_s(&one);
-    if (!(apart > 0) || !(meets > 0) || request_tokens_per_s(each) * (1 + share) >= apart)
-        return 0;
-    s->at.sync_every =
-        (int)fmin(fmax(ceil((apart / meets - 1) / share), 1), PLAN_SYNC_EVERY_MAX);
-    return 0;
-}
-
-/* Searches; with periods also without, to say what they gain. */
-static int search_periods(struct plan_search *s, char note[PLAN_NOTE], struct err *err)
-{
-    struct plan_search each = *s;
-    int is_auto = s->at.sync_every == PLAN_REQUEST_AUTO;
-
-    each.at.sync_every = 0;
-    if (s->at.sync_every == 0)
-        return plan_search(s, err);
-    if (is_auto && !(s->at.topo->flops > 0))
-        return err_set(err, ERR_INPUT,
-                       "--sync-every auto on a fabric without compute rate, expected one"
-                       " (paro-topo -m MODEL, or synth:...,flops=)");
-    if (plan_search(&each, err) || (is_auto && set_periods(s, &each, err)) ||
-        plan_search(s, err))
-        return -1;
-    if (s->best < 0 || !(s->at.topo->flops > 0))
-        return 0;
-    if (!plan_apart(&s->at.settings, &s->at.topo->groups))
-        add_note(note, "%s",
-                 s->at.topo->groups.count == 1
-                     ? "one group: there is no other to meet (--sync-every)"
-                     : "groups that train apart gain less than a tenth: every step is"
-                       " of all ranks");
-    else
-        add_note(
-            note,
-            "groups meet every %d steps, which is another optimizer: %.4g tokens/s, instead"
-            " of %.4g (%s) with every step of all ranks",
-            s->at.sync_every, request_tokens_per_s(s), request_tokens_per_s(&each),
-            each.best < 0 ? "nothing fits" : plan_strategy_name(each.list[each.best].strategy));
-    return 0;
-}
-
 static int answer_search(const struct plan_request *request, struct plan_search *s,
                          struct model *model, FILE *out, char note[PLAN_NOTE], int *found,
                          struct err *err)
 {
     struct plan_advice advice = {.relief = {0}};
-    char text[PLAN_PREFERRED];
+    char text[PLAN_PREFERRED], gain[PLAN_PERIODS_GAIN];
 
-    if (search_periods(s, note, err) ||
+    if (plan_periods_search(s, gain, err) ||
         check_measured(&s->at, request, plan_search_whole(s), note, err))
         return -1;
+    if (gain[0])
+        add_note(note, "%s", gain);
     *found = s->best >= 0;
     if (!*found) {
         plan_fit(s, &advice);

@@ -891,3 +891,42 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     grep -q '^ NNG .*-0\.. % .*as fast as predictions tell, but needs .* more memory$' "$D/w"
     run ! grep -E 'slow tier [0-9.]+ [KMGT]iB' "$D/w"
 }
+
+# The bytes of one outer step over H: 8 of each parameter that a group does not have, through a
+# port, and none of what a step of all ranks sends.
+@test "periods: 1/H of the bytes; auto is the shortest whose outer steps take a tenth" {
+    apart() { paro-plan -m $TINY -i "synth:$1,flops=1e9" --seq 64 "${@:2}"; }
+    key() { sed -n "s/^  $1: //p"; }
+    local where=4x2,intra=10Gbit/s,inter=20Mbit/s
+    one=$(apart $where --strategy IIG --sync-every 1 | key slow_bytes)
+    psi=$(apart $where --strategy IIG | sed -n 's/^trainable: //p')
+    [ "$wheree" = $((8 * psi * 3 / 4)) ]
+    awk -v a="$wheree" -v b="$(apart $where --strategy IIG --sync-every 50 | key slow_bytes)" \
+        'BEGIN { exit !(50 * b > 0.999999 * a && 50 * b < 1.000001 * a) }'
+    h=$(apart $where --sync-every auto | sed -n 's/^sync_every: //p')
+    [ "$h" -gt 2 ]
+    speed() { apart $where --sync-every "$1" | key tokens_per_s; }
+    awk -v all="$(speed 1000000)" -v at="$(speed "$h")" -v less="$(speed $((h - 1)))" \
+        'BEGIN { exit !(1.1 * at >= 0.9999 * all && 1.1 * less < 1.0001 * all) }'
+    run -0 --separate-stderr apart $where --sync-every 50
+    echo "$stderr"
+    rate='groups synchronise every 50 steps, which is another optimizer: [0-9.]+ tokens/s, instead of ([0-9.]+) \(...\)'
+    [[ $stderr =~ $rate ]]
+    [ "${BASH_REMATCH[1]}" = "$(printf %.4g "$(apart $where | key tokens_per_s)")" ]
+    # Where steps of all ranks are as fast, and in one group, there are no periods.
+    run -0 --separate-stderr apart 4x2,intra=10Gbit/s,inter=10Gbit/s --sync-every auto
+    [[ $output != *sync_every* && $stderr == *"gain less than a tenth"* ]]
+    run -0 --separate-stderr apart 1x2,intra=10Gbit/s --sync-every 50
+    [[ $output != *sync_every* && $stderr == *"one group has no other"* ]]
+    run -2 paro-plan -m $TINY -i synth:2x2 --sync-every auto
+    [[ $output == *"--sync-every auto on a fabric without compute rate"* ]]
+    run -2 paro-plan -m $TINY -i synth:2x2 --sync-every x
+    [[ $output == *"'x'"*expected* ]]
+    apart $where --sync-every 4 > "$D/plan.yaml"
+    sed 's/^outer: G/outer: N/' "$D/plan.yaml" > "$D/bad.yaml"
+    run -2 paro-plan --compare "$D/plan.yaml" "$D/bad.yaml"
+    [[ $output == *"'N', expected I or G"* ]]
+    grep -v ^sync_every "$D/plan.yaml" > "$D/bad.yaml"
+    run -2 paro-plan --compare "$D/plan.yaml" "$D/bad.yaml"
+    [[ $output == *"'outer' is given without sync_every, expected both"* ]]
+}
