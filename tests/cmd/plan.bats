@@ -900,8 +900,8 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     local where=4x2,intra=10Gbit/s,inter=20Mbit/s
     one=$(apart $where --strategy IIG --sync-every 1 | key slow_bytes)
     psi=$(apart $where --strategy IIG | sed -n 's/^trainable: //p')
-    [ "$wheree" = $((8 * psi * 3 / 4)) ]
-    awk -v a="$wheree" -v b="$(apart $where --strategy IIG --sync-every 50 | key slow_bytes)" \
+    [ "$one" = $((8 * psi * 3 / 4)) ]
+    awk -v a="$one" -v b="$(apart $where --strategy IIG --sync-every 50 | key slow_bytes)" \
         'BEGIN { exit !(50 * b > 0.999999 * a && 50 * b < 1.000001 * a) }'
     h=$(apart $where --sync-every auto | sed -n 's/^sync_every: //p')
     [ "$h" -gt 2 ]
