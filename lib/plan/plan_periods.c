@@ -27,6 +27,10 @@ static int set_periods(struct plan_search *s, const struct plan_search *each, st
 {
     struct plan_search last = *s, one = *s;
 
+    if (!(plan_search_whole(s)->flops > 0))
+        return err_set(err, ERR_INPUT,
+                       "--sync-every auto on a fabric without compute rate, expected one"
+                       " (paro-topo -m MODEL, or synth:...,flops=)");
     last.at.sync_every = PLAN_SYNC_EVERY_MAX;
     one.at.sync_every = 1;
     s->at.sync_every = 0;
@@ -73,6 +77,16 @@ static double enough_Bps(const struct plan_search *each, const struct plan_searc
                           : INFINITY;
 }
 
+int plan_periods_choose(struct plan_search *s, struct err *err)
+{
+    struct plan_search each = *s;
+
+    if (s->at.sync_every != PLAN_PERIODS_AUTO)
+        return 0;
+    each.at.sync_every = 0;
+    return plan_search(&each, err) || set_periods(s, &each, err) ? -1 : 0;
+}
+
 int plan_periods_search(struct plan_search *s, char gain[PLAN_PERIODS_GAIN], struct err *err)
 {
     struct plan_search each = *s;
@@ -83,10 +97,6 @@ int plan_periods_search(struct plan_search *s, char gain[PLAN_PERIODS_GAIN], str
     each.at.sync_every = 0;
     if (s->at.sync_every == 0)
         return plan_search(s, err);
-    if (is_auto && !(s->at.topo->flops > 0))
-        return err_set(err, ERR_INPUT,
-                       "--sync-every auto on a fabric without compute rate, expected one"
-                       " (paro-topo -m MODEL, or synth:...,flops=)");
     if (plan_search(&each, err) || (is_auto && set_periods(s, &each, err)) ||
         plan_search(s, err))
         return -1;

@@ -5,14 +5,16 @@
 #include "plan/plan.h"
 
 /* Value of sync_every in a request: chosen by price. */
-enum { PLAN_PERIODS_AUTO = -1, PLAN_PERIODS_GAIN = 320 };
+enum { PLAN_PERIODS_AUTO = PLAN_BOUNDARY_AUTO, PLAN_PERIODS_GAIN = 320 };
 
 /*
- * Runs plan_search.  With periods requested, also without them: gain is then a line on what
- * they gain, otherwise "".  PLAN_PERIODS_AUTO: the outer steps take a tenth of the time, or
- * every step is of all ranks (sync_every 0) if that would take no more than a tenth longer;
+ * Replaces PLAN_PERIODS_AUTO before a search: the outer steps take a tenth of the time, or
+ * every step is of all ranks (sync_every 0) if that would take no more than a tenth longer.
  * ERR_INPUT on a fabric without compute rate.
  */
+int plan_periods_choose(struct plan_search *s, struct err *err);
+/* Runs plan_search, with that choice.  With periods requested, also without them: gain is then
+   a line on what they gain, otherwise "". */
 int plan_periods_search(struct plan_search *s, char gain[PLAN_PERIODS_GAIN], struct err *err);
 
 #endif

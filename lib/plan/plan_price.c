@@ -60,6 +60,11 @@ struct plan_strategy plan_inner(const struct plan_settings *settings, struct pla
                : s;
 }
 
+enum letter plan_outer(const struct plan_settings *s)
+{
+    return s->outer == LETTER_I ? LETTER_I : LETTER_G;
+}
+
 int plan_apart(const struct plan_settings *s, const struct groups *groups)
 {
     return s->sync_every > 0 && groups->count > 1;
@@ -93,7 +98,7 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
                               struct plan_strategy letters, const struct layout *l)
 {
     const unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS;
-    const enum letter outer = s->outer == LETTER_I ? LETTER_I : LETTER_G;
+    const enum letter outer = plan_outer(s);
     int apart = plan_apart(s, &l->groups);
 
     letters = plan_inner(s, letters);

@@ -170,6 +170,7 @@ struct plan_settings {
 
 /* Returns the letters inside a period, in which G means I; without periods, `s` itself. */
 struct plan_strategy plan_inner(const struct plan_settings *settings, struct plan_strategy s);
+enum letter plan_outer(const struct plan_settings *s); /* the outer state's letter, I or G */
 /* Whether the groups train apart. */
 int plan_apart(const struct plan_settings *s, const struct groups *groups);
 /* Returns the type of parameters on the network; every strategy rounds them to it. */

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "draw/draw_figure.h"
+#include "plan/plan_periods.h"
 #include "plan/plan_traffic.h"
 
 int plan_scale_parse(const char *text, int ranks[2], struct err *err)
@@ -60,7 +61,7 @@ static int run_point(struct plan_scale *s, const struct plan_search *requested, 
     if (rc == 0) {
         p->search = *requested;
         p->search.groups = &groups;
-        rc = plan_search(&p->search, err);
+        rc = err_any(plan_periods_choose(&p->search, err) || plan_search(&p->search, err));
         p->level = plan_search_level(&p->search);
         p->groups = groups.topo[p->search.boundary].groups.count;
         p->search.at.topo = NULL;

@@ -918,6 +918,11 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     [[ $output != *sync_every* && $stderr == *"gain less than a tenth"* ]]
     run -0 --separate-stderr apart 1x2,intra=10Gbit/s --sync-every 50
     [[ $output != *sync_every* && $stderr == *"one group has no other"* ]]
+    # At another size the period is another one: that of the fabric with so many groups.
+    scaled=$(apart $where --sync-every auto --scale 16..16 --json |
+        json '(sort { $b <=> $a } map { $_->{tokens_per_s} } @{$d->{points}[0]{strategies}})[0]')
+    alone=$(apart "8${where#4}" --sync-every auto | key tokens_per_s)
+    awk -v a="$scaled" -v b="$alone" 'BEGIN { exit !(a > 0.98 * b && a < 1.02 * b) }'
     run -2 paro-plan -m $TINY -i synth:2x2 --sync-every auto
     [[ $output == *"--sync-every auto on a fabric without compute rate"* ]]
     run -2 paro-plan -m $TINY -i synth:2x2 --sync-every x
