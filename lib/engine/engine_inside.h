@@ -105,6 +105,7 @@ struct engine_word {
 struct engine_list {
     struct step step;
     int micros;
+    int early, ends; /* units are updated before the norm; the step ends a period */
     int64_t *ticket; /* [rows], owned: ticket of each transfer when it was last issued */
 };
 enum engine_lists {
@@ -237,8 +238,6 @@ typedef int engine_kernel(struct engine *e, struct engine_run *run, const struct
                           struct err *err);
 engine_kernel engine_begin, engine_forward, engine_backward, engine_accumulate;
 engine_kernel engine_norm, engine_agree, engine_update, engine_adopt;
-/* Whether the list that runs is a step that ends a period. */
-int engine_ends(const struct engine *e);
 /* Adds the loss and operations of the last issued micro-batch; waits for its forward. */
 void engine_end_micro(struct engine *e, struct engine_run *run);
 
@@ -247,6 +246,8 @@ void engine_end_micro(struct engine *e, struct engine_run *run);
 double engine_clip(const struct engine_optim *optim, double grad_norm);
 /* Derives a unit's new parameters from its master, which holds their elements on this rank. */
 void engine_slice(struct engine *e, int unit);
+/* Sets a unit's anchor to its master, with which all groups begin. */
+void engine_set_anchor(struct engine *e, int unit);
 /* -1 if the device has failed, which it remembers. */
 int engine_device_state(const struct engine *e, struct err *err);
 

@@ -169,22 +169,6 @@ static int load_share(struct loader *l, struct readers *c, const struct engine_s
     return 0;
 }
 
-/* The anchor is what all groups begin with. */
-static void set_anchor(struct engine *e, struct engine_unit *u)
-{
-    const struct engine_share *to = &u->share[ENGINE_OUTER], *from = &u->share[ENGINE_OPTIM];
-    struct kern *k = &e->device.kern;
-    int64_t at = 0;
-
-    for (int i = 0; i < to->ranges; i++) {
-        struct range r = to->range[i];
-        k->op->convert(k, u->anchor + at, DTYPE_F32,
-                       u->master + layout_offset(from->range, from->ranges, r.lo), DTYPE_F32,
-                       r.hi - r.lo);
-        at += r.hi - r.lo;
-    }
-}
-
 /*
  * Loads master and moments, derives the trained parameters from the master (by the same path as
  * after a step), and loads the frozen parameters.
@@ -199,15 +183,11 @@ static int load_unit(struct loader *l, int states)
         struct engine_shard s = engine_state(e, l->unit, l->state);
         struct place p = {(char *)(uintptr_t)s.at, s.type, s.type,
                           s.coded.data ? &s.coded : NULL, 0};
-        if (load_share(l, &l->optim, &u->share[ENGINE_OPTIM], p))
+        if (load_share(l, l->state < ENGINE_STATES ? &l->optim : &l->outer, s.share, p))
             return -1;
     }
-    if (e->periods) {
-        struct place p = {.to = (char *)u->momentum, .type = DTYPE_F32, .seen = DTYPE_F32};
-        set_anchor(e, u);
-        if (states > 1 && load_share(l, &l->outer, &u->share[ENGINE_OUTER], p))
-            return -1;
-    }
+    if (e->periods)
+        engine_set_anchor(e, l->unit);
     l->state = 0;
     if (u->trained && e->step.shape.has[STEP_SYNC])
         engine_move(e, STEP_SYNC, l->unit, -1, &(struct engine_issue){.time = NULL});
@@ -269,7 +249,7 @@ static int load_units(struct engine *e, const struct engine_source *source, int 
     int rc = open_loader(&l);
 
     for (l.unit = first; rc == 0 && l.unit < end; l.unit++) {
-        rc = load_unit(&l, moments ? 3 : 1);
+        rc = load_unit(&l, moments ? ENGINE_STATES + e->periods : 1);
         if (rc == 0)
             rc = world_agree(e->world, l.rc, &l.err);
     }

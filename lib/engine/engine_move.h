@@ -2,7 +2,7 @@
 #ifndef ENGINE_ENGINE_MOVE_H
 #define ENGINE_ENGINE_MOVE_H
 
-/* Inside engine/: the transfers of a step, rows of the lanes other than that which computes. */
+/* Inside engine/: the transfers of a step, the rows of all lanes but the compute lane. */
 #include "coll/coll.h"
 #include "dev/dev.h"
 #include "step/step_path.h"

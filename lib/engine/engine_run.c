@@ -21,8 +21,8 @@ struct engine_list *engine_list(struct engine *e, enum engine_lists which, int m
     if (l->step.row && l->micros == micros)
         return l;
     shape.micros = micros;
-    shape.early_update = which == ENGINE_EARLY || which == ENGINE_ENDS_EARLY;
-    shape.outer = which == ENGINE_ENDS || which == ENGINE_ENDS_EARLY;
+    l->early = shape.early_update = which == ENGINE_EARLY || which == ENGINE_ENDS_EARLY;
+    l->ends = shape.outer = which == ENGINE_ENDS || which == ENGINE_ENDS_EARLY;
     if (which == ENGINE_EVALUATIONS) {
         shape.evaluate = 1;
         shape.first_trained = shape.visits;
@@ -45,11 +45,6 @@ void engine_lists_release(struct engine *e)
         mem_free(e->list[i].ticket);
     }
     mem_free((void *)(uintptr_t)e->step.shape.trains);
-}
-
-int engine_ends(const struct engine *e)
-{
-    return e->running == &e->list[ENGINE_ENDS] || e->running == &e->list[ENGINE_ENDS_EARLY];
 }
 
 int engine_drain(struct engine *e, struct err *err)

@@ -118,7 +118,7 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
     const struct plan *p = e->plan;
     const struct engine_optim *optim = run->optim;
     struct engine_report *report = run->report;
-    int inside = e->periods && !engine_ends(e);
+    int inside = e->periods && !e->running->ends;
     double start = tick_now_s();
 
     (void)r;
@@ -142,13 +142,11 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
     report->skipped =
         optim && (!own.counted || own.failed ||
                   (!optim->take_all && (!isfinite(report->grad_norm) || !isfinite(own.loss))));
-    int early =
-        e->running == &e->list[ENGINE_EARLY] || e->running == &e->list[ENGINE_ENDS_EARLY];
-    int meets = optim && engine_ends(e),
-        updates = optim && (meets || !report->skipped) && !early;
+    int ends = optim && e->running->ends;
+    int updates = optim && (ends || !report->skipped) && !e->running->early;
     if (updates) /* the parameter sync is still to come */
         for (int i = 0; i < e->world->ranks; i++)
-            coll_traffic_add(&e->traffic[i], &e->sync_traffic[meets * e->world->ranks + i], 1);
+            coll_traffic_add(&e->traffic[i], &e->sync_traffic[ends * e->world->ranks + i], 1);
     coll_traffic_busiest(&p->groups, e->traffic, &report->slow_bytes, &report->fast_bytes);
     if (report->skipped) /* its gradient leaves no useful residual */
         engine_residuals_clear(e);
@@ -229,22 +227,32 @@ static void update_unit(struct engine *e, int unit, const struct engine_run *run
     }
 }
 
-/* A range of the parameters lies inside one of the optimizer's, whose layout is no finer. */
-void engine_slice(struct engine *e, int unit)
+/* A range of the share lies inside one of the optimizer's, whose layout is no finer. */
+static void slice_share(struct engine *e, int unit, int share, char *to, enum dtype type,
+                        enum dtype seen)
 {
     const struct engine_unit *u = &e->unit[unit];
-    const struct engine_share *p = &u->share[ENGINE_PARAMS], *o = &u->share[ENGINE_OPTIM];
-    enum dtype type = e->plan->param_type;
+    const struct engine_share *p = &u->share[share], *o = &u->share[ENGINE_OPTIM];
     struct kern *k = &e->device.kern;
-    char *to = u->params;
 
     for (int i = 0; i < p->ranges; i++) {
         struct range r = p->range[i];
         int64_t at = layout_offset(o->range, o->ranges, r.lo);
         assert(at >= 0 && layout_offset(o->range, o->ranges, r.hi - 1) == at + r.hi - 1 - r.lo);
-        k->op->round(k, to, type, u->master + at, e->seen_type, r.hi - r.lo);
+        k->op->round(k, to, type, u->master + at, seen, r.hi - r.lo);
         to += (r.hi - r.lo) * dtype_bytes(type);
     }
+}
+
+void engine_slice(struct engine *e, int unit)
+{
+    slice_share(e, unit, ENGINE_PARAMS, e->unit[unit].params, e->plan->param_type,
+                e->seen_type);
+}
+
+void engine_set_anchor(struct engine *e, int unit)
+{
+    slice_share(e, unit, ENGINE_OUTER, (char *)e->unit[unit].anchor, DTYPE_F32, DTYPE_F32);
 }
 
 /* As in torch.nn.utils.clip_grad_norm_. */
@@ -261,7 +269,7 @@ int engine_update(struct engine *e, struct engine_run *run, const struct step_ro
     (void)err;
     if (!run->skips)
         update_unit(e, r->unit, run);
-    if (!e->step.shape.has[STEP_SYNC] && !engine_ends(e))
+    if (!e->step.shape.has[STEP_SYNC] && !e->running->ends)
         engine_slice(e, r->unit);
     return 0;
 }
