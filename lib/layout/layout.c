@@ -196,13 +196,6 @@ int layout_unit_ranges(const struct layout *l, enum letter letter, int rank, int
     return kept;
 }
 
-int64_t layout_unit_elems(const struct layout *l, enum letter letter, int rank, int64_t trained,
-                          int64_t elems)
-{
-    return layout_elems(l, letter, rank, trained) +
-           layout_elems(l, letter, rank, elems - trained);
-}
-
 int64_t layout_offset(const struct range *r, int n, int64_t x)
 {
     int64_t before = 0;

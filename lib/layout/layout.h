@@ -103,7 +103,7 @@ int layout_ranges_max(const struct layout *l); /* bound on the ranges of a vecto
    one after the other without gaps. */
 int64_t layout_elems(const struct layout *l, enum letter letter, int rank, int64_t elems);
 /*
- * As layout_ranges and layout_elems, for a unit whose first `trained` elements train and whose
+ * As layout_ranges, for a unit whose first `trained` elements train and whose
  * others are frozen: two vectors, each divided by itself, the ranges of the trained one first.
  *
  *   [2,2], G, trained 8 of 12:  | trained: 0 2 1 3 | frozen: 0 2 1 3 |   rank of each quarter
@@ -111,8 +111,6 @@ int64_t layout_elems(const struct layout *l, enum letter letter, int rank, int64
  */
 int layout_unit_ranges(const struct layout *l, enum letter letter, int rank, int64_t trained,
                        int64_t elems, struct range *out);
-int64_t layout_unit_elems(const struct layout *l, enum letter letter, int rank, int64_t trained,
-                          int64_t elems);
 /* Returns the offset of element x in the packed shard, or -1 if no range contains x. */
 int64_t layout_offset(const struct range *ranges, int n, int64_t x);
 

@@ -33,7 +33,8 @@ static void check_unit(const struct layout *l, enum letter letter, int64_t train
         }
         assert_int_equal(held[0], layout_elems(l, letter, rank, trained));
         assert_int_equal(held[1], layout_elems(l, letter, rank, elems - trained));
-        assert_int_equal(held[0] + held[1], layout_unit_elems(l, letter, rank, trained, elems));
+        assert_int_equal(held[0] + held[1], layout_elems(l, letter, rank, trained) +
+                                                layout_elems(l, letter, rank, elems - trained));
         int front = layout_ranges(l, letter, rank, trained, part);
         for (int i = 0; i < front; i++) /* the trained part begins the packed shard */
             assert_int_equal(layout_offset(r, n, part[i].lo),
