@@ -423,7 +423,7 @@ void plan_put_batch(struct jout *j, const struct plan_case *at)
     jout_int(j, "layered", plan_layered(&at->settings));
     put_keep(&(struct record){.key = "keep"}, j, &at->keep);
     jout_bool(j, "recompute", at->recompute);
-    if (plan_apart(&at->settings, &at->topo->groups))
+    if (at->sync_every > 0) /* the fabric of a point of --scale is gone */
         jout_int(j, "sync_every", at->sync_every);
     jout_text(j, "compute_type", dtype_name(at->compute_type));
     jout_text(j, "rates_of", at->rates_of[0] ? at->rates_of : NULL);
