@@ -165,6 +165,9 @@ static struct plan_emission emit_begin(const struct plan_search *s, enum plan_ta
                          target == PLAN_FSDP ? ", the backend \"paro\" runs them" : "");
     if (c->slow_params || c->slow_grads)
         plan_emit_remark(&e, "not expressed: int8 between groups");
+    if (plan_apart(&c->settings, &c->topo->groups))
+        plan_emit_remark(&e, "not expressed: groups that train apart for %d steps",
+                         c->sync_every);
     if (c->moments)
         plan_emit_remark(&e, "not expressed: moments in %s", moments_name(c->moments));
     if (c->model->unit && c->param_type == DTYPE_BF16 && c->compute_type == DTYPE_F32)

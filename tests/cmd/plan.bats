@@ -918,6 +918,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     [[ $output != *sync_every* && $stderr == *"gain less than a tenth"* ]]
     run -0 --separate-stderr apart 1x2,intra=10Gbit/s --sync-every 50
     [[ $output != *sync_every* && $stderr == *"one group has no other"* ]]
+    apart $where --sync-every 50 --emit deepspeed 2>&1 | grep -q 'not expressed: groups that train apart for 50 steps'
     # At another size the period is another one: that of the fabric with so many groups.
     scaled=$(apart $where --sync-every auto --scale 16..16 --json |
         json '(sort { $b <=> $a } map { $_->{tokens_per_s} } @{$d->{points}[0]{strategies}})[0]')
