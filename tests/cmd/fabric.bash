@@ -19,9 +19,15 @@ near() {
         exit !($v > 0.9 * $ARGV[1] && $v < 1.1 * $ARGV[1])' "$1" "$2"
 }
 
-# number KEY LEAST MOST: each value of that key lies there, and there is one at least.
+# number KEY LEAST MOST: each value of that key lies there, those of a list too, and there is one at
+# least.
 number() {
     awk -v key="$1:" -v least="$2" -v most="$3" '
-        $1 == key { n++; if ($2 + 0 < least + 0 || $2 + 0 > most + 0) { print; bad = 1 } }
+        $1 == key {
+            gsub(/[][,]/, " ")
+            for (i = 2; i <= NF; i++)
+                if ($i + 0 < least + 0 || $i + 0 > most + 0) { print; bad = 1 }
+            n++
+        }
         END { exit !n || bad }' fabric
 }
