@@ -93,15 +93,23 @@ static void compare_parts(struct plan_check *c, const struct plan *p)
     topo_release(&fabric);
 }
 
-/* The median of a measure over the compared steps, or over those that end a period (ends 1) or
-   lie inside one (0); NAN: there are none. */
-static double median_of(const struct plan_log *l, int i, int every, int ends, double *space)
+/* Places of a period. The last step's outer step ends in the first one of the next period. */
+enum { PERIOD_LAST, PERIOD_FIRST, PERIOD_INSIDE, PERIOD_PLACES };
+
+static int place_in(int64_t step, int every)
+{
+    return step % every < PERIOD_INSIDE ? (int)(step % every) : PERIOD_INSIDE;
+}
+
+/* The median of a measure over the compared steps, or over those at a place of their period
+   (0 or more); NAN: there are none. */
+static double median_of(const struct plan_log *l, int i, int every, int place, double *space)
 {
     int n = 0;
 
     for (int s = 0; s < l->steps; s++) {
-        int is_end = every > 0 && (int64_t)l->v[PLAN_STEP][s] % every == 0;
-        if (is_compared(l, s) && (ends < 0 || is_end == ends) &&
+        if (is_compared(l, s) &&
+            (place < 0 || place_in((int64_t)l->v[PLAN_STEP][s], every) == place) &&
             !(i == PLAN_SAVE_S && isnan(l->v[i][s])))
             space[n++] = l->v[i][s];
     }
@@ -111,13 +119,16 @@ static double median_of(const struct plan_log *l, int i, int every, int ends, do
 /* With periods: of a period's mean step. */
 static double measured_of(const struct plan_log *l, int i, const struct plan *p, double *space)
 {
-    double inside = median_of(l, i, p->sync_every, 0, space),
-           end = median_of(l, i, p->sync_every, 1, space), part = 1.0 / p->sync_every;
+    int every = i == PLAN_SAVE_S ? 0 : p->sync_every, rate = i == PLAN_TOKENS_PER_S;
+    double sum = 0;
 
-    if (p->sync_every < 1 || i == PLAN_SAVE_S || isnan(inside) || isnan(end))
+    for (int place = 0; place < PERIOD_PLACES && place < every; place++) {
+        double is = median_of(l, i, every, place, space);
+        sum += (place == PERIOD_INSIDE ? every - PERIOD_INSIDE : 1) * (rate ? 1 / is : is);
+    }
+    if (every < 1 || isnan(sum))
         return median_of(l, i, 0, -1, space);
-    return i == PLAN_TOKENS_PER_S ? 1 / ((1 - part) / inside + part / end)
-                                  : (1 - part) * inside + part * end;
+    return rate ? every / sum : sum / every;
 }
 
 static void compare(struct plan_check *c, const struct plan_log *l, const struct plan *p)

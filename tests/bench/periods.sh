@@ -5,11 +5,11 @@
 #
 #   fabric   tokens/s and bytes through a port in a step, on an emulated fabric of 4 x 2 ranks at each
 #            of RATES: the fastest plan with every step of all ranks, and with periods of EVERY steps;
-#            medians of the steps inside periods and at their ends, and what paro-plan predicted
+#            the mean step of the second period, and what paro-plan predicted
 #   loss     of reserved text after STEPS steps of equal tokens, on four groups of one rank, for SEEDS
-#            seeds, with the difference
+#            seeds, with the difference; OUTER: options of the outer step
 . "$(dirname "$0")/begin.sh"
-settings PARTS='fabric loss' RATES='10mbit 50mbit 200mbit' EVERY='10 50' SEEDS=3 STEPS=200 LR=1e-3 \
+settings PARTS='fabric loss' RATES='10mbit 50mbit 200mbit' EVERY='10 50' SEEDS=3 STEPS=200 LR=1e-3 OUTER= \
     TEXT= MODEL=examples/models/llama-3m.json
 . examples/mpirun-env
 
@@ -29,16 +29,13 @@ plan() {
     paro-plan -m "$MODEL" "$@" > "$name.yaml" 2> said || die "$(tail -n 1 said)"
 }
 
-# measured LOG H: the mean step of a period, its seconds and its bytes through a port.
+# measured LOG H: the mean step of the second period, its seconds and its bytes through a port; the
+# outer step of the first one ends in it.  H 0: the median step.
 measured() {
     grep -o '"step":[0-9]*\|"step_s":[0-9.e+-]*\|"slow_bytes":[0-9]*' "$1" | cut -d : -f 2 | paste - - - |
-        awk -v h="$2" '$1 > 1 { print (h && $1 % h ? "inside" : "end"), $2, $3 }' | sort -k 1,1 -k 2,2g |
-        awk -v h="$2" '{ n[$1]++; s[$1, n[$1]] = $2; b[$1] = $3 }
-            function median(k) { return n[k] ? s[k, int((n[k] + 1) / 2)] : 0 }
-            END {
-                part = h ? 1 / h : 1
-                print part * median("end") + (1 - part) * median("inside"), part * b["end"] + (1 - part) * b["inside"]
-            }'
+        awk -v h="$2" '$1 > (h ? h : 1) { print $2, $3 }' | sort -g |
+        awk -v h="$2" '{ s[NR] = $1; sum += $1; bytes += $2 }
+            END { print h ? sum / NR : s[int((NR + 1) / 2)], bytes / NR }'
 }
 
 fabric() {
@@ -70,7 +67,8 @@ loss() {
         for h in 0 $EVERY; do
             plan "loss-$h" "$h" -i synth:4x1,flops=1e10 --micro-batch 2 --seq 128 --strategy NNN
             rm -rf run
-            mpirun -n 4 paro-train "loss-$h.yaml" -d "$TEXT" -o run --steps "$STEPS" --warmup 20 --lr "$LR" \
+            # shellcheck disable=SC2086
+            mpirun -n 4 paro-train "loss-$h.yaml" -d "$TEXT" -o run --steps "$STEPS" --warmup 20 --lr "$LR" $OUTER \
                 --seed "$seed" --eval-every "$STEPS" --keep 1 --json > "loss-$h-$seed.jsonl" 2> said ||
                 die "H $h: $(tail -n 1 said)"
             now=$(grep -o '"eval_loss":[0-9.]*' "loss-$h-$seed.jsonl" | tail -n 1 | cut -d : -f 2)

@@ -935,4 +935,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     grep -v ^sync_every "$D/plan.yaml" > "$D/bad.yaml"
     run -2 paro-plan --compare "$D/plan.yaml" "$D/bad.yaml"
     [[ $output == *"'outer' is given without sync_every, expected both"* ]]
+    # Of periods of 4 steps that take 6 (what is left of the last outer step), 1, 1 and 2: the mean.
+    for s in 1 2 3 4 5 6 7 8; do steps 1 "$s" step_s "$(cut -d ' ' -f $s <<<'9 1 1 2 6 1 1 2')"; done > "$D/log.jsonl"
+    [ "$(paro-plan --check "$D" --json | json 'map { sprintf "%.3f", $_->{ratio} } grep { $_->{term} eq "step_s" } @{$d->{terms}}')" = 2.500 ]
 }
