@@ -8,12 +8,14 @@
 #            the mean step of the second period, and what paro-plan predicted
 #   loss     of reserved text after STEPS steps of equal tokens, on four groups of one rank, for SEEDS
 #            seeds, with the difference; OUTER: options of the outer step
+#   picture  tokens/s over the rate: planned from 1 Mbit/s to 1 Gbit/s, on the fabric that was measured
+#            last with its rates scaled, and what fabric has measured; RATES in mbit
 . "$(dirname "$0")/begin.sh"
-settings PARTS='fabric loss' RATES='10mbit 50mbit 200mbit' EVERY='10 50' SEEDS=3 STEPS=200 LR=1e-3 OUTER= \
-    TEXT= MODEL=examples/models/llama-3m.json
+settings PARTS='fabric picture loss' RATES='10mbit 50mbit 200mbit' EVERY='10 50' SEEDS=3 STEPS=200 LR=1e-3 OUTER= \
+    TEXT= MODEL=examples/models/llama-3m.json PLOT=build/bench/periods_plot
 . examples/mpirun-env
 
-MODEL=$(realpath "$MODEL") || exit 2
+MODEL=$(realpath "$MODEL") && PLOT=$(realpath "$PLOT") || exit 2
 [ -z "$TEXT" ] || TEXT=$(realpath "$TEXT") || exit 2
 mkdir -p "$OUT/periods" && cd "$OUT/periods" || exit 2
 if [ -z "$TEXT" ]; then
@@ -39,6 +41,7 @@ measured() {
 }
 
 fabric() {
+    : > rows
     echo "# $(basename "$MODEL"), 4 x 2 ranks, 2 micro-batches of 1 x 256 tokens"
     echo "# rate       H  strategy  step s  planned  tokens/s  slow MB"
     for rate in $RATES; do
@@ -53,9 +56,28 @@ fabric() {
             measured "$rate-$h.jsonl" "$h" | awk -v r="$rate" -v h="$h" \
                 -v s="$(sed -n 's/^strategy: //p' "plan-$rate-$h.yaml")" \
                 -v p="$(sed -n 's/^  step_s: //p' "plan-$rate-$h.yaml")" \
-                '{ printf "%-8s %5d  %-8s %7.3f %8.3f %9.0f %8.3f\n", r, h, s, $1, p, 8 * 2 * 256 / $1, $2 / 1e6 }'
+                '{ printf "%-8s %5d  %-8s %7.3f %8.3f %9.0f %8.3f\n", r, h, s, $1, p, 8 * 2 * 256 / $1, $2 / 1e6 }' |
+                tee -a rows
         done
     done
+}
+
+picture() {
+    last=${RATES##* }
+    {
+        for rate in 1 2 5 10 20 50 100 200 500 1000; do
+            awk -v rate="$rate" -v last="${last%mbit}" '/name: inter/ { slow = 1 }
+                slow && / (port|port_out|port_in|flow|member)_Bps:/ { sub(/[^ ]+$/, rate / last * $NF) } 1' "$last.yaml" > at.yaml
+            for h in 0 $EVERY; do
+                plan picture "$h" -i at.yaml --accum 2 --seq 256
+                sed -n "s/^  tokens_per_s: \(.*\)/$rate $h \1 planned/p" picture.yaml
+            done
+        done
+        awk '{ print $1 + 0, $2, $6, "measured" }' rows
+    } > points
+    "$PLOT" "$(basename "$MODEL" .json), 4 groups of 2 ranks, 2 micro-batches of 1 x 256 tokens" \
+        < points 3> periods.svg || exit 2
+    echo "# the picture is $OUT/periods/periods.svg"
 }
 
 loss() {
@@ -85,7 +107,7 @@ loss() {
 
 for part in $PARTS; do
     case $part in
-    fabric | loss) $part ;;
-    *) die "part '$part', expected fabric or loss" ;;
+    fabric | picture | loss) $part ;;
+    *) die "part '$part', expected fabric, picture or loss" ;;
     esac
 done
