@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * periods_plot NOTE < rows 3> periods.svg: draws tokens/s over the rate between groups.  A row has
- * the rate in Mbit/s, H (0: every step is of all ranks), tokens/s, and "planned" or "measured".
+ * periods_plot NOTE < rows 3> periods.svg: draws tokens/s over the rate between groups.  A row
+ * has the rate in Mbit/s, H (0: every step is of all ranks), tokens/s, "planned" or "measured".
  */
 #include <math.h>
 #include <stdio.h>
