@@ -25,6 +25,7 @@ number() {
     awk -v key="$1:" -v least="$2" -v most="$3" '
         $1 == key {
             gsub(/[][,]/, " ")
+            bad = bad || NF < 2
             for (i = 2; i <= NF; i++)
                 if ($i + 0 < least + 0 || $i + 0 > most + 0) { print; bad = 1 }
             n++

@@ -23,8 +23,8 @@ setup() {
     export G=$BATS_FILE_TMPDIR
 }
 
-# The fourth time at the latest: the load of the neighbours passes, within a minute.
-again() { "$@" || { sleep 5 && "$@"; } || { sleep 20 && "$@"; } || { sleep 60 && "$@"; }; }
+# The third time at the latest: the load of the neighbours passes, within seconds.
+again() { "$@" || { sleep 5 && "$@"; } || { sleep 20 && "$@"; }; }
 
 # ends_with_2 COMMAND...: status 2, one line of paro-topo's, nothing on standard output.
 ends_with_2() {
