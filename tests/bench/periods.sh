@@ -5,7 +5,7 @@
 #
 #   fabric   tokens/s and bytes through a port in a step, on an emulated fabric of 4 x 2 ranks at each
 #            of RATES: the fastest plan with every step of all ranks, and with periods of EVERY steps;
-#            the mean step of the second period, and what paro-plan predicted
+#            a mean step, as paro-plan --check has it, and what was predicted
 #   loss     of reserved text after STEPS steps of equal tokens, on four groups of one rank, for SEEDS
 #            seeds, with the difference; OUTER: options of the outer step
 #   picture  tokens/s over the rate: planned from 1 Mbit/s to 1 Gbit/s, on the fabric that was measured
@@ -31,13 +31,13 @@ plan() {
     paro-plan -m "$MODEL" "$@" > "$name.yaml" 2> said || die "$(tail -n 1 said)"
 }
 
-# measured LOG H: the mean step of the second period, its seconds and its bytes through a port; the
-# outer step of the first one ends in it.  H 0: the median step.
-measured() {
-    grep -o '"step":[0-9]*\|"step_s":[0-9.e+-]*\|"slow_bytes":[0-9]*' "$1" | cut -d : -f 2 | paste - - - |
-        awk -v h="$2" '$1 > (h ? h : 1) { print $2, $3 }' | sort -g |
-        awk -v h="$2" '{ s[NR] = $1; sum += $1; bytes += $2 }
-            END { print h ? sum / NR : s[int((NR + 1) / 2)], bytes / NR }'
+# checked LOG PLAN: seconds of a step and bytes through a port, the means of a period, and the seconds
+# that were predicted.
+checked() {
+    paro-plan --check "$1" "$2" --json 2> said | awk -F '[":, ]+' '
+        $2 == "term" { term = $3 }
+        $2 == "predicted" || $2 == "measured" { v[term, $2] = $3 }
+        END { print v["step_s", "measured"], v["slow_bytes", "measured"], v["step_s", "predicted"] }'
 }
 
 fabric() {
@@ -53,10 +53,9 @@ fabric() {
             paro-lab -g 4 -p 2 -r "$rate" -- paro-train "plan-$rate-$h.yaml" -d "$TEXT" -o run \
                 --steps $((h ? 2 * h : 6)) --json > "$rate-$h.jsonl" 2> said ||
                 die "$rate, $h: $(tail -n 1 said)"
-            measured "$rate-$h.jsonl" "$h" | awk -v r="$rate" -v h="$h" \
+            checked "$rate-$h.jsonl" "plan-$rate-$h.yaml" | awk -v r="$rate" -v h="$h" \
                 -v s="$(sed -n 's/^strategy: //p' "plan-$rate-$h.yaml")" \
-                -v p="$(sed -n 's/^  step_s: //p' "plan-$rate-$h.yaml")" \
-                '{ printf "%-8s %5d  %-8s %7.3f %8.3f %9.0f %8.3f\n", r, h, s, $1, p, 8 * 2 * 256 / $1, $2 / 1e6 }' |
+                '{ printf "%-8s %5d  %-8s %7.3f %8.3f %9.0f %8.3f\n", r, h, s, $1, $3, 8 * 2 * 256 / $1, $2 / 1e6 }' |
                 tee -a rows
         done
     done

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
                           y = {.name = "tokens/s", .unit = units_plain};
     struct svg_figure f = {.title = "Training over slow links, with and without periods"};
     int every[LINES], lines = 0, h;
-    double rate, tokens;
+    double rate = 0, tokens;
     char word[16], name[80], tip[160];
 
     if (argc != 2) {
@@ -48,6 +48,11 @@ int main(int argc, char **argv)
         svg_figure_point(&f, rate, tokens, tip);
         if (measured) /* a marker alone */
             svg_figure_point(&f, rate, NAN, tip);
+    }
+    if (!feof(stdin)) {
+        fprintf(stderr, "periods_plot: a row after %g Mbit/s is none, or of H number %d\n",
+                rate, LINES + 1);
+        return 2;
     }
     FILE *out = fdopen(3, "w");
     if (!out)
