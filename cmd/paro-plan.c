@@ -170,6 +170,12 @@ static const struct cli_option options[] = {
      " a tenth of the time (default: every step is of all ranks)",
      CLI_INT(request.sync_every, 1, PLAN_SYNC_EVERY_MAX), .word = "auto",
      .word_value = PLAN_REQUEST_AUTO},
+    {"fragments", 0, "F", 0,
+     "Let the units take their outer steps in F turns of a period, each overlapped with a step,"
+     " instead of all at its end; auto: a turn for each unit (default: auto with --sync-every"
+     " auto)",
+     CLI_INT(request.fragments, 1, PLAN_SYNC_EVERY_MAX), .word = "auto",
+     .word_value = PLAN_REQUEST_AUTO, .needs = "sync-every"},
     {"outer", 0, "LETTER", 0,
      "Divide the outer state among all ranks (G), or among those of each group (I) (default:"
      " G)",

@@ -35,6 +35,7 @@ complete -c paro-plan -l buckets -r -d 'Keep up to COUNT gradient buckets in fli
 complete -c paro-plan -l keep -r -d 'Keep the last USES gathered units of the forward pass for the backward pass, for less traffic; a number, all or auto (default: 0)'
 complete -c paro-plan -l recompute -a 'auto no yes' -d 'Keep only the input of each layer and recompute the rest in the backward pass, to save memory; WHEN is yes, no or auto (default: no)'
 complete -c paro-plan -l sync-every -r -d 'Train the groups apart for H steps, then let them meet in an outer step, for 1/H of the traffic between groups; it is another optimizer; auto: H so large that outer steps take a tenth of the time (default: every step is of all ranks)'
+complete -c paro-plan -l fragments -r -d 'Let the units take their outer steps in F turns of a period, each overlapped with a step, instead of all at its end; auto: a turn for each unit (default: auto with --sync-every auto)'
 complete -c paro-plan -l outer -r -d 'Divide the outer state among all ranks (G), or among those of each group (I) (default: G)'
 complete -c paro-plan -l param-type -r -d 'Store parameters as TYPE, bf16 or f32 (default: bf16, or f32 if that keeps frozen weights exact)'
 complete -c paro-plan -l grad-type -r -d 'Accumulate gradients as TYPE, f32 or bf16 (default: f32)'

@@ -34,14 +34,18 @@ struct engine_optim {
     /* This rank's flags for the others: read when the ranks agree on the norm, which is the one
        exchange of a step that runs while no other transfer does.  Borrowed; NULL: 0. */
     const int64_t *flags;
-    /* With periods (plan_apart): 1: this step ends one, with an outer step by Nesterov's
-       momentum, as torch.optim.SGD, on the distance from the anchor to the groups' mean. */
+    /* With periods (plan_apart): ends: after this step the groups are equal, by an outer step
+       by Nesterov's momentum, as torch.optim.SGD, on the distance from the anchor to the
+       groups' mean.  Other steps take it for the units whose turn it is (plan_turn).  agrees:
+       all ranks exchange loss and flags, as in a step that ends. */
     int ends;
     double outer_lr, outer_momentum;
+    int agrees;
 };
 
 struct engine_report {
-    /* 0: inside a period.  Loss, counted and traffic are then of this rank's group, flags 0. */
+    /* 0: the groups did not exchange words.  Loss, counted and traffic are then of this rank's
+       group, flags 0. */
     int agreed;
     /* Mean loss per counted target, before the update, over all ranks; NAN: no target counts,
        and the step is skipped as if its gradient were not finite. */

@@ -131,15 +131,15 @@ static int find_size(struct engine *e, int64_t elems, int frozen, struct engine_
     return 0;
 }
 
-/* For the reports: bytes that each rank sends to bring the new parameters of all units to their
-   layout. */
+/* For the reports: bytes that each rank sends after the agreement, to bring the new parameters
+   of all units to their layout. */
 static int share_sync_traffic(struct engine *e, enum engine_lists which,
                               struct coll_traffic *all, struct err *err)
 {
     const struct step *s = &engine_list(e, which, e->step.shape.micros)->step;
     struct coll_traffic sync = {0};
 
-    for (int i = 0; i < s->rows; i++)
+    for (int i = s->norm; i < s->rows; i++)
         if (s->row[i].lane >= STEP_SYNC && s->row[i].lane < STEP_COMPUTE)
             coll_traffic_add(&sync, &e->unit[s->row[i].unit].size->handle[s->row[i].lane].mine,
                              1);

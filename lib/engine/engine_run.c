@@ -22,7 +22,10 @@ struct engine_list *engine_list(struct engine *e, enum engine_lists which, int m
         return l;
     shape.micros = micros;
     l->early = shape.early_update = which == ENGINE_EARLY || which == ENGINE_ENDS_EARLY;
-    l->ends = shape.outer = which == ENGINE_ENDS || which == ENGINE_ENDS_EARLY;
+    l->ends = which == ENGINE_ENDS || which == ENGINE_ENDS_EARLY;
+    shape.outer = l->ends                                ? STEP_OUTER_LAST
+                  : e->periods && e->plan->fragments > 0 ? STEP_OUTER_FIRST
+                                                         : STEP_OUTER_NONE;
     if (which == ENGINE_EVALUATIONS) {
         shape.evaluate = 1;
         shape.first_trained = shape.visits;
@@ -89,6 +92,14 @@ static void issue_transfer(struct engine *e, struct engine_list *l, int i)
     l->ticket[i] = engine_move(e, (enum step_lane)r->lane, r->unit, r->buffer, &how);
 }
 
+/* A step has the outer rows of all units; those run whose turn it is. */
+static int has_turn(const struct engine *e, const struct engine_list *l,
+                    const struct step_row *r, const struct engine_run *run)
+{
+    return r->lane < STEP_OUTER_REDUCE || l->ends ||
+           (run->optim && plan_turn(&e->plan->settings, r->unit, run->optim->step));
+}
+
 static int run_kernel(struct engine *e, struct engine_list *l, int i, struct engine_run *run,
                       struct err *err)
 {
@@ -134,10 +145,13 @@ int engine_run(struct engine *e, struct engine_list *l, struct engine_run *run, 
         return -1;
     e->running = l;
     for (int i = 0; i < l->step.rows && !run->ends; i++) {
-        if (l->step.row[i].lane != STEP_COMPUTE)
+        const struct step_row *r = &l->step.row[i];
+        if (r->lane == STEP_COMPUTE) {
+            if (run_kernel(e, l, i, run, err))
+                return -1;
+        } else if (has_turn(e, l, r, run)) {
             issue_transfer(e, l, i);
-        else if (run_kernel(e, l, i, run, err))
-            return -1;
+        }
     }
     return 0;
 }

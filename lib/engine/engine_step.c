@@ -233,7 +233,7 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
     e->mean = 1;
     e->word = (struct engine_word){0};
     engine_trace_begin(e);
-    if (ends)
+    if (e->periods && optim)
         e->outer = (struct kern_outer){.share = 1.0 / p->groups.count,
                                        .lr = optim->outer_lr,
                                        .momentum = optim->outer_momentum};

@@ -118,7 +118,7 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
     const struct plan *p = e->plan;
     const struct engine_optim *optim = run->optim;
     struct engine_report *report = run->report;
-    int inside = e->periods && !e->running->ends;
+    int inside = e->periods && !(optim && (optim->agrees || optim->ends));
     double start = tick_now_s();
 
     (void)r;
@@ -143,7 +143,7 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
         optim && (!own.counted || own.failed ||
                   (!optim->take_all && (!isfinite(report->grad_norm) || !isfinite(own.loss))));
     int ends = optim && e->running->ends;
-    int updates = optim && (ends || !report->skipped) && !e->running->early;
+    int updates = optim && (e->periods || !report->skipped) && !e->running->early;
     if (updates) /* the parameter sync is still to come */
         for (int i = 0; i < e->world->ranks; i++)
             coll_traffic_add(&e->traffic[i], &e->sync_traffic[ends * e->world->ranks + i], 1);

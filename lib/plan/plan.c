@@ -140,7 +140,7 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
     mem_free(equal ? counts : NULL);
     p->price.dominated_by = -1;
     if (!plan_apart(&p->settings, &c->topo->groups)) /* one group has none to meet */
-        p->sync_every = 0;
+        p->sync_every = p->fragments = 0;
     p->outer = p->sync_every ? plan_outer(&c->settings) : LETTER_N;
     memcpy(p->doubt, c->topo->doubt, sizeof p->doubt);
     *model = (struct model){0};

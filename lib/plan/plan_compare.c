@@ -69,6 +69,7 @@ static void settings_init(struct settings *s, const struct plan *p)
         compare_add(s, "keep", "%d", p->keep);
     compare_add(s, "recompute", "%s", p->recompute ? "yes" : "no");
     compare_add(s, "sync_every", "%d", p->sync_every ? p->sync_every : 1);
+    compare_add(s, "fragments", "%d", p->fragments);
     compare_add(s, "outer", "%s", p->outer == LETTER_I ? "I" : p->sync_every ? "G" : "-");
     compare_add(s, "chunk_bytes", "%" PRId64, p->chunk_bytes);
     mem_free(groups);

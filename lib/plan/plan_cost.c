@@ -282,6 +282,14 @@ void plan_flow_of(struct plan_cost *b, int span, enum step_lane kind, struct pla
     b->computing = 0;
     if (!plan_is_free(b, PLAN_FAST))
         out->local_s = plan_memory_s(b, local_bytes(b, kind, (double)at->elems[set]));
+    /* The walk has a row for each unit, and a turn is one fragment's. */
+    double part = kind >= STEP_OUTER_REDUCE && b->at->fragments ? 1.0 / b->at->fragments : 1;
+    out->local_s *= part;
+    for (int i = 0; i < 2; i++) {
+        out->alone_s[i] *= part;
+        for (int tier = 0; tier < PLAN_TIERS; tier++)
+            out->link_s[i][tier] *= part;
+    }
 }
 
 void plan_choose_chunk(struct plan_case *c, const struct plan_traffic *t)

@@ -124,6 +124,8 @@ void plan_list_title(const struct plan_search *s, FILE *out)
         fprintf(out, ", keep %d", c->keep);
     if (plan_apart(&c->settings, &c->topo->groups))
         fprintf(out, ", groups apart for %d steps", c->sync_every);
+    if (plan_apart(&c->settings, &c->topo->groups) && c->fragments)
+        fprintf(out, " (%d fragments)", c->fragments);
     fputs(c->recompute ? ", recomputed\n" : "\n", out);
     if (c->rates_of[0])
         fprintf(out, "rates of %s: the fabric was not measured for %s %s\n", c->rates_of,

@@ -93,23 +93,27 @@ static void compare_parts(struct plan_check *c, const struct plan *p)
     topo_release(&fabric);
 }
 
-/* Places of a period. The last step's outer step ends in the first one of the next period. */
-enum { PERIOD_LAST, PERIOD_FIRST, PERIOD_INSIDE, PERIOD_PLACES };
+/* Places of a period: steps with an outer step, and others.  Without fragments the outer step
+   ends in the first step of the next period. */
+enum { PERIOD_OUTER, PERIOD_FIRST, PERIOD_INSIDE, PERIOD_PLACES };
 
-static int place_in(int64_t step, int every)
+static int place_in(int64_t step, const struct plan *p)
 {
-    return step % every < PERIOD_INSIDE ? (int)(step % every) : PERIOD_INSIDE;
+    if (p->fragments)
+        return plan_fragment_of(&p->settings, step) >= 0 ? PERIOD_OUTER : PERIOD_INSIDE;
+    return (int)fmin((double)(step % p->sync_every), PERIOD_INSIDE);
 }
 
 /* The median of a measure over the compared steps, or over those at a place of their period
    (0 or more); NAN: there are none. */
-static double median_of(const struct plan_log *l, int i, int every, int place, double *space)
+static double median_of(const struct plan_log *l, int i, const struct plan *p, int place,
+                        double *space)
 {
     int n = 0;
 
     for (int s = 0; s < l->steps; s++) {
         if (is_compared(l, s) &&
-            (place < 0 || place_in((int64_t)l->v[PLAN_STEP][s], every) == place) &&
+            (place < 0 || place_in((int64_t)l->v[PLAN_STEP][s], p) == place) &&
             !(i == PLAN_SAVE_S && isnan(l->v[i][s])))
             space[n++] = l->v[i][s];
     }
@@ -120,14 +124,17 @@ static double median_of(const struct plan_log *l, int i, int every, int place, d
 static double measured_of(const struct plan_log *l, int i, const struct plan *p, double *space)
 {
     int every = i == PLAN_SAVE_S ? 0 : p->sync_every, rate = i == PLAN_TOKENS_PER_S;
+    int count[PERIOD_PLACES] = {0};
     double sum = 0;
 
-    for (int place = 0; place < PERIOD_PLACES && place < every; place++) {
-        double is = median_of(l, i, every, place, space);
-        sum += (place == PERIOD_INSIDE ? every - PERIOD_INSIDE : 1) * (rate ? 1 / is : is);
+    for (int step = 1; step <= every; step++)
+        count[place_in(step, p)]++;
+    for (int place = 0; place < PERIOD_PLACES; place++) {
+        double is = median_of(l, i, p, count[place] ? place : -1, space);
+        sum += count[place] * (rate ? 1 / is : is);
     }
     if (every < 1 || isnan(sum))
-        return median_of(l, i, 0, -1, space);
+        return median_of(l, i, p, -1, space);
     return rate ? every / sum : sum / every;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chooses how often groups that train apart synchronise, and says what that gains.  A step
- * takes A + C / H on average: A inside a period, and C for the outer step at its end.
+ * Chooses how often groups that train apart synchronise, and says what that gains.
  */
 #include "plan/plan_periods.h"
 
@@ -22,28 +21,42 @@ static int is_enough(const struct plan_search *each, const struct plan_search *a
     return periods_tokens_per_s(each) * (1 + SHARE) >= periods_tokens_per_s(apart);
 }
 
-/* Sets H: A is found with a period of any length, and A + C with one of a single step. */
+/* Sets H, and as many fragments as were requested; without a number as there are units. */
+static void set_period(struct plan_search *s, int every, int fragments)
+{
+    int units = s->at.model->units > 1 ? s->at.model->units : 1;
+
+    s->at.sync_every = every;
+    s->at.fragments = (int)fmin(every, fragments > 0 ? fragments : units);
+}
+
+/* Sets the least H with which a step takes a tenth longer at most than in an endless period. */
 static int set_periods(struct plan_search *s, const struct plan_search *each, struct err *err)
 {
-    struct plan_search last = *s, one = *s;
+    struct plan_search last = *s, at;
+    int less = 0, more = PLAN_SYNC_EVERY_MAX, fragments = s->at.fragments;
 
     if (!(plan_search_whole(s)->flops > 0))
         return err_set(err, ERR_INPUT,
                        "--sync-every auto on a fabric without compute rate, expected one"
                        " (paro-topo -m MODEL, or synth:...,flops=)");
-    last.at.sync_every = PLAN_SYNC_EVERY_MAX;
-    one.at.sync_every = 1;
-    s->at.sync_every = 0;
+    last.at.sync_every = more;
+    s->at.sync_every = last.at.fragments = s->at.fragments = 0;
     if (plan_search(&last, err))
         return -1;
-    one.fixed = last.best >= 0;
-    one.strategy = plan_strategy_at(last.best < 0 ? 0 : last.best);
-    if (plan_search(&one, err))
-        return -1;
-    double apart = periods_tokens_per_s(&last), meets = periods_tokens_per_s(&one);
-    if (apart > 0 && meets > 0 && !is_enough(each, &last))
-        s->at.sync_every =
-            (int)fmin(fmax(ceil((apart / meets - 1) / SHARE), 1), PLAN_SYNC_EVERY_MAX);
+    if (is_enough(each, &last))
+        return 0;
+    at = last;
+    at.fixed = 1;
+    at.strategy = plan_strategy_at(last.best);
+    while (more - less > 1) {
+        int every = less + (more - less) / 2;
+        set_period(&at, every, fragments);
+        if (plan_search(&at, err))
+            return -1;
+        *(is_enough(&at, &last) ? &more : &less) = every;
+    }
+    set_period(s, more, fragments);
     return 0;
 }
 
@@ -77,28 +90,38 @@ static double enough_Bps(const struct plan_search *each, const struct plan_searc
                           : INFINITY;
 }
 
+/* Searches without periods, and chooses them. */
+static int choose_periods(struct plan_search *s, struct plan_search *each, struct err *err)
+{
+    *each = *s;
+    each->at.sync_every = each->at.fragments = 0;
+    if (plan_search(each, err))
+        return -1;
+    if (s->at.sync_every == PLAN_PERIODS_AUTO)
+        return set_periods(s, each, err);
+    if (s->at.fragments == PLAN_PERIODS_AUTO)
+        set_period(s, s->at.sync_every, 0);
+    return 0;
+}
+
 int plan_periods_choose(struct plan_search *s, struct err *err)
 {
-    struct plan_search each = *s;
+    struct plan_search each;
+    int is_auto = s->at.sync_every == PLAN_PERIODS_AUTO || s->at.fragments == PLAN_PERIODS_AUTO;
 
-    if (s->at.sync_every != PLAN_PERIODS_AUTO)
-        return 0;
-    each.at.sync_every = 0;
-    return plan_search(&each, err) || set_periods(s, &each, err) ? -1 : 0;
+    return is_auto ? choose_periods(s, &each, err) : 0;
 }
 
 int plan_periods_search(struct plan_search *s, char gain[PLAN_PERIODS_GAIN], struct err *err)
 {
-    struct plan_search each = *s;
-    int is_auto = s->at.sync_every == PLAN_PERIODS_AUTO;
+    struct plan_search each;
     struct units rate;
+    char turns[40] = "";
 
     gain[0] = 0;
-    each.at.sync_every = 0;
     if (s->at.sync_every == 0)
         return plan_search(s, err);
-    if (plan_search(&each, err) || (is_auto && set_periods(s, &each, err)) ||
-        plan_search(s, err))
+    if (choose_periods(s, &each, err) || plan_search(s, err))
         return -1;
     if (s->best < 0 || !(s->at.topo->flops > 0))
         return 0;
@@ -110,12 +133,14 @@ int plan_periods_search(struct plan_search *s, char gain[PLAN_PERIODS_GAIN], str
                        " ranks");
         return 0;
     }
-    int n = snprintf(gain, PLAN_PERIODS_GAIN,
-                     "groups synchronise every %d steps, which is another optimizer: %.4g"
-                     " tokens/s, instead of %.4g (%s) with every step of all ranks",
-                     s->at.sync_every, periods_tokens_per_s(s), periods_tokens_per_s(&each),
-                     each.best < 0 ? "nothing fits"
-                                   : plan_strategy_name(each.list[each.best].strategy));
+    if (s->at.fragments)
+        snprintf(turns, sizeof turns, ", in %d fragments", s->at.fragments);
+    int n = snprintf(
+        gain, PLAN_PERIODS_GAIN,
+        "groups synchronise every %d steps%s, which is another optimizer: %.4g"
+        " tokens/s, instead of %.4g (%s) with every step of all ranks",
+        s->at.sync_every, turns, periods_tokens_per_s(s), periods_tokens_per_s(&each),
+        each.best < 0 ? "nothing fits" : plan_strategy_name(each.list[each.best].strategy));
     double enough = each.best < 0 ? INFINITY : enough_Bps(&each, s);
     if (isfinite(enough))
         snprintf(gain + n, (size_t)(PLAN_PERIODS_GAIN - n),

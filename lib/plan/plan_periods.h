@@ -8,9 +8,9 @@
 enum { PLAN_PERIODS_AUTO = PLAN_BOUNDARY_AUTO, PLAN_PERIODS_GAIN = 320 };
 
 /*
- * Replaces PLAN_PERIODS_AUTO before a search: the outer steps take a tenth of the time, or
- * every step is of all ranks (sync_every 0) if that would take no more than a tenth longer.
- * ERR_INPUT on a fabric without compute rate.
+ * Replaces PLAN_PERIODS_AUTO before a search: the outer steps take at most a tenth of the time,
+ * or every step is of all ranks (sync_every 0) if that would take no more than a tenth longer.
+ * fragments, if not given: as many as units.  ERR_INPUT on a fabric without compute rate.
  */
 int plan_periods_choose(struct plan_search *s, struct err *err);
 /* Runs plan_search, with that choice.  With periods requested, also without them: gain is then

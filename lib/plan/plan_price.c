@@ -65,6 +65,19 @@ enum letter plan_outer(const struct plan_settings *s)
     return s->outer == LETTER_I ? LETTER_I : LETTER_G;
 }
 
+int plan_fragment_of(const struct plan_settings *s, int64_t step)
+{
+    int64_t every = s->sync_every, at = s->fragments ? (step - 1) % every : 0;
+    int64_t turn = s->fragments ? (at * s->fragments + every - 1) / every : 0;
+
+    return turn < s->fragments && turn * every / s->fragments == at ? (int)turn : -1;
+}
+
+int plan_turn(const struct plan_settings *s, int unit, int64_t step)
+{
+    return s->fragments && plan_fragment_of(s, step) == unit % s->fragments;
+}
+
 int plan_apart(const struct plan_settings *s, const struct groups *groups)
 {
     return s->sync_every > 0 && groups->count > 1;
@@ -120,7 +133,9 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
                   .prefetch = s->prefetch,
                   .keep = s->keep,
                   .buckets = s->buckets,
-                  .outer = apart},
+                  .outer = !apart         ? STEP_OUTER_NONE
+                           : s->fragments ? STEP_OUTER_FIRST
+                                          : STEP_OUTER_LAST},
         .space = {.param = s->param_type,
                   .wire = plan_params_wire(s),
                   .grad = s->grad_type,
@@ -149,8 +164,8 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
     return out;
 }
 
-/* Adds `share` of the times of a step that ends a period (outer) or lies inside one. */
-static void price_part(struct plan_cost *b, int walk, int outer, double share,
+/* Adds `share` of the times of a step that has an outer step, or has none. */
+static void price_part(struct plan_cost *b, int walk, enum step_outer outer, double share,
                        struct plan_price *p)
 {
     struct plan_timeline line;
@@ -169,14 +184,15 @@ static void price_part(struct plan_cost *b, int walk, int outer, double share,
 /* Sets the times, of a period's mean step: by a walk, or, with walk = 0, a lower bound. */
 static void price_step(struct plan_cost *b, int walk, struct plan_price *p)
 {
-    int apart = b->step.shape.outer;
-    double ends = apart ? 1.0 / b->at->sync_every : 0;
+    enum step_outer outer = b->step.shape.outer;
+    int turns = b->at->fragments ? b->at->fragments : 1;
+    double ends = outer ? (double)turns / b->at->sync_every : 0;
 
     b->algo = p->algo;
     p->compute_s = p->comm_s = p->slow_s = p->step_s = 0;
-    price_part(b, walk, 0, 1 - ends, p);
-    if (apart)
-        price_part(b, walk, 1, ends, p);
+    price_part(b, walk, STEP_OUTER_NONE, 1 - ends, p);
+    if (outer)
+        price_part(b, walk, outer, ends, p);
 }
 
 /* Prices with the fastest of the algorithms left open; the first of equal ones. */
@@ -295,7 +311,7 @@ void plan_price_with(const struct plan_case *at, const struct plan_traffic *t,
         struct plan_timeline line;
         plan_works_of(&b, work);
         b.work = work;
-        b.step.shape.outer = 0; /* the paper has no periods */
+        b.step.shape.outer = STEP_OUTER_NONE; /* the paper has no periods */
         plan_timeline_least(&b, &line);
         out[i].guideline_s = fmax(line.link_s, line.pass_s);
         plan_price_bytes(c, t, &out[i]);

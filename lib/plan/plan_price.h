@@ -149,6 +149,8 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
  * sync_every    H: the groups train apart for H steps, a period; then an outer step with the
  *               mean of their parameters follows, which all adopt.  0: every step is of all
  *               ranks, as it is with one group
+ * fragments     F, H at most: units take their outer steps in F turns of a period, each during
+ *               the micro-steps of a step, whose update begins with its result; 0: at its end
  * outer         layout of the outer state (the anchor, and its momentum), I or G; N: as G
  * chunk_bytes   maximal size of a sub-chunk on the network
  */
@@ -156,7 +158,7 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
     int64_t trainable, global_batch, chunk_bytes;                                              \
     int micro_batch, accum, layered, seq;                                                      \
     const int *counts;                                                                         \
-    int prefetch, buckets, keep, recompute, sync_every;                                        \
+    int prefetch, buckets, keep, recompute, sync_every, fragments;                             \
     enum letter outer;                                                                         \
     enum dtype param_type, wire_type, grad_type, compute_type;                                 \
     enum moments moments;                                                                      \
@@ -171,6 +173,9 @@ struct plan_settings {
 /* Returns the letters inside a period, in which G means I; without periods, `s` itself. */
 struct plan_strategy plan_inner(const struct plan_settings *settings, struct plan_strategy s);
 enum letter plan_outer(const struct plan_settings *s); /* the outer state's letter, I or G */
+/* The fragment whose turn it is in a step 1, 2, ..., -1: none; and whether it is a unit's. */
+int plan_fragment_of(const struct plan_settings *s, int64_t step);
+int plan_turn(const struct plan_settings *s, int unit, int64_t step);
 /* Whether the groups train apart. */
 int plan_apart(const struct plan_settings *s, const struct groups *groups);
 /* Returns the type of parameters on the network; every strategy rounds them to it. */

@@ -222,6 +222,10 @@ static int set_search(struct plan_search *s, const struct plan_request *request,
         1 - (isnan(request->headroom) ? PLAN_REQUEST_HEADROOM : request->headroom);
     if (request->memory_bytes)
         s->at.memory_bytes = (double)request->memory_bytes;
+    if (request->fragments > request->sync_every && request->sync_every > 0)
+        return err_set(err, ERR_INPUT,
+                       "--fragments %d with --sync-every %d, expected at most as many",
+                       request->fragments, request->sync_every);
     if (request->sync_every &&
         (model->sparse.share > 0 || request->slow_params || request->slow_grads))
         return err_set(err, ERR_INPUT, "--sync-every with %s, expected one of them",

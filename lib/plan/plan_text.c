@@ -185,6 +185,7 @@ static const struct record plan_fields[] = {
     RECORD(OWN, struct plan, keep, "keep", .parse = parse_keep, .put = put_keep, OPTIONAL),
     RECORD(BOOL, struct plan, recompute, "recompute", OPTIONAL),
     PLAN(INT, sync_every, 1, PLAN_SYNC_EVERY_MAX, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
+    PLAN(INT, fragments, 1, PLAN_SYNC_EVERY_MAX, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
     RECORD(OWN, struct plan, outer, "outer", .parse = parse_outer, .put = put_outer, OPTIONAL),
     PLAN(INT, chunk_bytes, 1, PLAN_CHUNK_MAX),
     PLAN(TERM, device, device, OPTIONAL),
@@ -330,9 +331,13 @@ static int check_batch(const struct reader *r, struct plan *p)
 
 static int check_periods(const struct reader *r, const struct plan *p)
 {
-    const char *key = p->sync_every ? "sync_every" : "outer";
+    const char *key = p->sync_every ? "sync_every" : p->fragments ? "fragments" : "outer";
 
-    if (plan_apart(&p->settings, &p->groups) || (!p->sync_every && p->outer == LETTER_N))
+    if (p->sync_every && p->fragments > p->sync_every)
+        return tree_fail(r->t, tree_get(r->t->root, "fragments"), NULL, r->err,
+                         "is %d, expected at most sync_every, %d", p->fragments, p->sync_every);
+    if (plan_apart(&p->settings, &p->groups) ||
+        (!p->sync_every && !p->fragments && p->outer == LETTER_N))
         return 0;
     return tree_fail(r->t, tree_get(r->t->root, key), NULL, r->err, "is given %s",
                      p->sync_every ? "with one group, expected several"

@@ -256,7 +256,8 @@ static int advance(struct walk *w)
 static double agree_s(const struct plan_cost *b)
 {
     const struct groups *g = &b->traffic->layout.groups;
-    int rounds = 0, inside = plan_apart(&b->at->settings, g) && !b->step.shape.outer;
+    int rounds = 0,
+        inside = plan_apart(&b->at->settings, g) && b->step.shape.outer != STEP_OUTER_LAST;
 
     while (1 << rounds < (inside ? b->traffic->largest_group : g->ranks))
         rounds++;

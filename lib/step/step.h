@@ -29,7 +29,7 @@ enum step_lane {
     STEP_REDUCE,  /* reduce a micro-step's gradient to its owners */
     STEP_CONVERT, /* bring the accumulated gradient to the optimizer's layout */
     STEP_SYNC,    /* bring the new parameters from the optimizer's layout to theirs */
-    /* At the end of a period, in which the groups train apart (paro-method(7), PERIODS): */
+    /* Where the groups train apart (paro-method(7), PERIODS): */
     STEP_OUTER_REDUCE, /* sum the groups' parameters, and take the outer step with the mean */
     STEP_OUTER_GATHER, /* bring its result from the outer state's layout to the optimizer's */
     STEP_COMPUTE,
@@ -47,6 +47,13 @@ enum step_kind {
     STEP_UPDATE,
     STEP_ADOPT, /* derives the parameters after the outer step, if no sync does */
     STEP_KINDS
+};
+
+/* When the groups, which train apart, take an outer step. */
+enum step_outer {
+    STEP_OUTER_NONE,
+    STEP_OUTER_LAST, /* after the update */
+    STEP_OUTER_FIRST /* during the micro-steps: the update begins with its result */
 };
 
 enum {
@@ -79,7 +86,7 @@ struct step_shape {
     int buckets;           /* gradients in flight, 1 or more */
     int evaluate;          /* forward only: first_trained is visits */
     int early_update;      /* update units before the norm, so that no update waits for it */
-    int outer;             /* the step ends a period: an outer step follows the update */
+    enum step_outer outer; /* when the units take outer steps */
     int has[STEP_COMPUTE]; /* 1: this lane has transfers */
 };
 
@@ -114,7 +121,7 @@ void step_release(struct step *s);
  * - in each micro-step each trained unit's gradient is accumulated once and reduced once; it
  *   is converted before the norm, and the unit is updated, before the norm if early_update;
  *   its outer reduce, outer gather, adoption and sync follow one another, each once if the step
- *   has it;
+ *   has it, with the update before or after the outer ones;
  * - every slot is used; if no unit is kept for the backward, all are in use at once;
  * - after[] names other rows, later ones meaning those of the previous step, and each lane
  *   runs in order: no deadlock is possible.

@@ -152,10 +152,26 @@ static void add_after(struct gen *g, enum step_lane lane, struct step_row *row)
         row->after[0] = g->synced[row->unit] = gen_add(g, lane, STEP_TRANSFER, *row);
 }
 
+/* Adds the outer step of trained units, which begins when the last sync has read the master. */
+static void add_first(struct gen *g)
+{
+    for (int unit = 0; unit < g->shape->units; unit++) {
+        struct step_row row = gen_whole(unit);
+        row.after[0] = g->ends[STEP_COMPUTE];
+        row.after[1] = gen_synced(g, unit);
+        if (!g->shape->trains[unit])
+            continue;
+        add_after(g, STEP_OUTER_REDUCE, &row);
+        row.after[1] = g->shape->has[STEP_OUTER_REDUCE] ? -1 : row.after[1];
+        add_after(g, STEP_OUTER_GATHER, &row);
+    }
+}
+
 /* Adds the updates of trained units, each with the transfers of its new parameters. */
 static void add_updates(struct gen *g)
 {
     const struct step_shape *p = g->shape;
+    int first = p->outer == STEP_OUTER_FIRST, last = p->outer == STEP_OUTER_LAST;
 
     for (int i = 0; i < p->units; i++) {
         int unit = p->early_update ? p->units - 1 - i : i; /* early: in the order in which
@@ -164,14 +180,16 @@ static void add_updates(struct gen *g)
         if (!p->trains[unit])
             continue;
         row.after[0] = p->early_update ? g->reduced[unit] : -1;
+        row.after[1] = first ? g->synced[unit] : -1;
         row.after[0] = gen_add(g, STEP_COMPUTE, STEP_UPDATE, row);
-        if (p->outer) {
+        row.after[1] = -1;
+        if (last) {
             add_after(g, STEP_OUTER_REDUCE, &row);
             add_after(g, STEP_OUTER_GATHER, &row);
         }
         add_after(g, STEP_SYNC, &row);
     }
-    for (int unit = 0; unit < p->units && p->outer && !p->has[STEP_SYNC]; unit++) {
+    for (int unit = 0; unit < p->units && last && !p->has[STEP_SYNC]; unit++) {
         struct step_row row = gen_whole(unit);
         row.after[0] = g->synced[unit];
         if (p->trains[unit])
@@ -234,6 +252,8 @@ void step_gen(struct step *s, const struct step_shape *p)
     for (int v = p->visits - 1; v >= 0; v--)
         g.first[step_unit_of(p, v)] = v;
     issue_gathers(&g);
+    if (!p->evaluate && p->outer == STEP_OUTER_FIRST)
+        add_first(&g);
     for (int micro = 0; micro < p->micros; micro++) {
         struct step_row begin = gen_whole(-1);
         begin.micro = micro;

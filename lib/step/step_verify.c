@@ -41,13 +41,15 @@ struct proof {
     int *backs, *back; /* [units] backward uses per micro-step; those so far */
     int *sums, *reduces, *converts; /* [units] rows in this step */
     int *reduced, *converted;       /* [units] place of the last row */
-    /* The rows of a unit from its update on, in their order. */
+    /* The rows of a unit from its update or outer step on, in their order. */
     struct {
         int lane, kind;
     } tail[STEP_LANES];
-    int tails;
-    int *stage;     /* [units] those in this step */
-    int *at, *lane; /* [units] place and lane of the last one, in this step or the previous */
+    int tails, updates; /* rows; those before the update */
+    int *stage;         /* [units] those in this step */
+    /* [units] place and lane of the last one, in this step or the previous; of the last one
+       that is not before an update */
+    int *at, *lane, *fresh_at, *fresh_lane;
     int begun, normed; /* micro-steps begun; 1: own norm known, 2: all ranks' */
 };
 
@@ -104,7 +106,7 @@ static int set_clock(struct proof *v, int second)
 /* A unit's parameters must be updated and synced before they are read or gathered. */
 static int check_fresh(struct proof *v, int second, int unit)
 {
-    if (!verify_ended(v, second, (enum step_lane)v->lane[unit], v->at[unit]))
+    if (!verify_ended(v, second, (enum step_lane)v->fresh_lane[unit], v->fresh_at[unit]))
         return verify_fail(v, "the unit's update of the step before may not have ended");
     return 0;
 }
@@ -249,19 +251,25 @@ static int check_update(const struct proof *v, int second)
     return 0;
 }
 
-/* The update, and what brings its result to the parameters: each after the one before. */
+/* The update, the outer step, and what brings their result to the parameters: each after the
+   one before, the first after the last of the step before. */
 static int check_tail(struct proof *v, int second)
 {
     const struct step_row *r = &v->s->row[v->row];
     int unit = r->unit, stage = v->stage[unit]++;
 
     if (stage == v->tails || r->lane != v->tail[stage].lane || r->kind != v->tail[stage].kind)
-        return verify_fail(v, "not the next row of the unit from its update on");
-    if (stage == 0 ? check_update(v, second)
-                   : !verify_ended(v, second, (enum step_lane)v->lane[unit], v->at[unit]))
-        return stage ? verify_fail(v, "the unit's row before may not have ended") : -1;
+        return verify_fail(v, "not the unit's next row of its update and outer step");
+    if (!verify_ended(v, second, (enum step_lane)v->lane[unit], v->at[unit]))
+        return verify_fail(v, "the unit's row before may not have ended");
+    if (stage == v->updates && check_update(v, second))
+        return -1;
     v->lane[unit] = r->lane;
     v->at[unit] = v->count[r->lane];
+    if (stage >= v->updates) {
+        v->fresh_lane[unit] = v->lane[unit];
+        v->fresh_at[unit] = v->at[unit];
+    }
     return 0;
 }
 
@@ -275,14 +283,17 @@ static void set_tail(struct proof *v)
 {
     const struct step_shape *p = v->p;
 
-    add_tail(v, STEP_COMPUTE, STEP_UPDATE);
-    if (p->outer && p->has[STEP_OUTER_REDUCE])
-        add_tail(v, STEP_OUTER_REDUCE, STEP_TRANSFER);
-    if (p->outer && p->has[STEP_OUTER_GATHER])
-        add_tail(v, STEP_OUTER_GATHER, STEP_TRANSFER);
+    if (p->outer != STEP_OUTER_FIRST)
+        add_tail(v, STEP_COMPUTE, STEP_UPDATE);
+    for (int lane = STEP_OUTER_REDUCE; p->outer && lane <= STEP_OUTER_GATHER; lane++)
+        if (p->has[lane])
+            add_tail(v, lane, STEP_TRANSFER);
+    v->updates = p->outer == STEP_OUTER_FIRST ? v->tails : 0;
+    if (p->outer == STEP_OUTER_FIRST)
+        add_tail(v, STEP_COMPUTE, STEP_UPDATE);
     if (p->has[STEP_SYNC])
         add_tail(v, STEP_SYNC, STEP_TRANSFER);
-    else if (p->outer)
+    else if (p->outer == STEP_OUTER_LAST)
         add_tail(v, STEP_COMPUTE, STEP_ADOPT);
 }
 
@@ -380,12 +391,13 @@ static int check_peak(struct proof *v)
 
 int step_verify(const struct step *s, const struct step_shape *p, struct err *err)
 {
-    enum { ARRAYS = 10 };
+    enum { ARRAYS = 12 };
     size_t units = (size_t)p->units, rows = 2 * (size_t)s->rows;
     int *of_unit = mem_new(ARRAYS * units, sizeof *of_unit), *next = of_unit;
     struct proof v = {.s = s, .p = p, .err = err};
-    int **arrays[ARRAYS] = {&v.backs,   &v.back,      &v.sums,  &v.reduces, &v.converts,
-                            &v.reduced, &v.converted, &v.stage, &v.at,      &v.lane};
+    int **arrays[ARRAYS] = {&v.backs,    &v.back,    &v.sums,      &v.reduces,
+                            &v.converts, &v.reduced, &v.converted, &v.stage,
+                            &v.at,       &v.lane,    &v.fresh_at,  &v.fresh_lane};
 
     for (int i = 0; i < ARRAYS; i++, next += units)
         *arrays[i] = next;

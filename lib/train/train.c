@@ -237,22 +237,6 @@ static int watch_skipped(struct train *t, int skipped, struct err *err)
     return t->plan.sync_every ? 0 : -1;
 }
 
-int train_meets(const struct train *t, int64_t step)
-{
-    int every = t->plan.sync_every;
-
-    return !every || step % every == 0 || step == (int64_t)t->settings.steps;
-}
-
-int train_due(const struct train *t, double every)
-{
-    int64_t n = (int64_t)every, step = t->step;
-
-    while (n && step > 0 && !train_meets(t, step - 1) && step % n)
-        step--;
-    return n && step % n == 0;
-}
-
 /* A gradient that is not finite is no measure of importance. */
 static void change_unit(void *arg, int unit, float *params, float *exp_avg, float *exp_avg_sq,
                         const float *gradient)
@@ -285,6 +269,24 @@ static int change_masks(struct train *t, struct err *err)
     return train_save_wait(t, err) || engine_change(t->engine, change_unit, t, err) ? -1 : 0;
 }
 
+/* Does what is due when all ranks have the same parameters. */
+static int end_step(struct train *t, int64_t flags, struct err *err)
+{
+    if (change_masks(t, err) || train_easy_step(t, err))
+        return -1;
+    double start = tick_now_s();
+    train_save_local(t);
+    if (t->local_saver && train_due(t, t->settings.local_every))
+        t->save_s = tick_now_s() - start;
+    if (!(flags & TRAIN_SAVE) && !train_due(t, t->settings.save_every))
+        return 0;
+    if (t->save)
+        unlink(t->save);
+    int rc = train_save_begin(t, err);
+    t->save_s = tick_now_s() - start;
+    return rc;
+}
+
 /*
  * Between a step's exchange and the next one's the ranks exchange no other message: it would
  * queue after the new parameters, which are being sent.
@@ -300,7 +302,8 @@ static int run_step(struct train *t, int *stopped, struct err *err)
                              .take_all = !t->settings.skip_nonfinite,
                              .step = t->step + 1,
                              .flags = &t->flags,
-                             .ends = train_meets(t, t->step + 1),
+                             .ends = train_ends(t, t->step + 1),
+                             .agrees = train_meets(t, t->step + 1),
                              .outer_lr = t->settings.outer_lr,
                              .outer_momentum = t->settings.outer_momentum};
     struct engine_report report;
@@ -316,7 +319,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     if (report.flags & TRAIN_FAILED)
         return agree_failure(t, err);
     if ((t->against && engine_against_end(t->against, train_read_batch, t, &o, &report, err)) ||
-        (t->run->exact && report.agreed && engine_hash(t->engine, &t->hash, err))) {
+        (t->run->exact && o.ends && engine_hash(t->engine, &t->hash, err))) {
         /* A read error of the second engine must be agreed: all ranks are here. */
         t->differs = err->code == ERR_MISMATCH && agree_failure(t, err) == 0;
         return -1;
@@ -326,7 +329,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     t->tokens += report.tokens;
     t->loss = report.loss;
     t->eval_loss = NAN;
-    if (report.agreed && train_eval(t, err))
+    if (report.agreed && !t->ending && train_eval(t, err))
         return -1;
     if (t->world->rank == 0 && t->unlogged.code == ERR_NONE)
         train_log_step(t, &report, o.lr, &t->unlogged);
@@ -335,20 +338,15 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         return -1;
     if (!report.agreed)
         return 0;
-    *stopped = (report.flags & TRAIN_STOP) != 0;
-    if (train_save_advance(t, report.flags, err) || change_masks(t, err) ||
-        train_easy_step(t, err))
+    if (train_save_advance(t, report.flags, err))
         return -1;
-    double start = tick_now_s();
-    train_save_local(t);
-    if (t->local_saver && train_due(t, t->settings.local_every))
-        t->save_s = tick_now_s() - start;
-    if (!(report.flags & TRAIN_SAVE) && !train_due(t, t->settings.save_every))
+    if (!o.ends) {
+        train_prepare_end(t, report.flags);
         return 0;
-    if (t->save)
-        unlink(t->save);
-    int rc = train_save_begin(t, err);
-    t->save_s = tick_now_s() - start;
+    }
+    *stopped = (report.flags & TRAIN_STOP) != 0;
+    int rc = end_step(t, report.flags, err);
+    t->ending = 0;
     return rc;
 }
 

@@ -78,9 +78,10 @@ struct train {
     int tracing;                             /* events are being recorded, or were */
     double eval_loss, eval_s;                /* the completed step's: train_eval */
     double eval_bits;                        /* per byte of text; NAN: unknown */
-    double save_s;                   /* pause for a checkpoint since the last step; NAN: none */
-    double path_s;                   /* critical path of that step on rank 0; NAN: unknown */
-    int64_t skipped;                 /* consecutive skipped steps, up to the last one */
+    int ending;      /* with fragments: checkpoints are due, and wait for the next step */
+    double save_s;   /* pause for a checkpoint since the last step; NAN: none */
+    double path_s;   /* critical path of that step on rank 0; NAN: unknown */
+    int64_t skipped; /* consecutive skipped steps, up to the last one */
     struct train_progress *progress; /* rank 0, on a terminal; else NULL */
 };
 
@@ -234,11 +235,17 @@ void train_trace_before(struct train *t);
 int train_trace_after(struct train *t, struct err *err);
 
 /*
- * Whether the ranks meet after `step`: after each step, with periods at their ends; the last
- * step ends one.  And whether what is done every so many steps is due after the current one, at
- * which they meet: with periods at the first end from a multiple on.
+ * train_due.c: whether the ranks meet after `step`: after each step, with periods at their ends;
+ * the last step ends one.  Whether they then have the same parameters: with fragments only after
+ * the last step, and after one that checkpoints need.  And whether what is done every so many
+ * steps is due after the current one, at which they meet: with periods at the first end from a
+ * multiple on.
  */
 int train_meets(const struct train *t, int64_t step);
+int train_ends(const struct train *t, int64_t step);
+/* With fragments, where the ranks meet: the next step ends if this run does, or a checkpoint is
+   due. */
+void train_prepare_end(struct train *t, int64_t flags);
 int train_due(const struct train *t, double every);
 
 /* train_eval.c: sets t->eval_loss after a step; NAN if no evaluation is due.  Collective. */

@@ -161,7 +161,7 @@ static void log_put_json(const struct train *t, FILE *out)
         else
             jout_num(&j, row->key, m->value[i]);
     }
-    if (t->run->exact && train_meets(t, t->step)) {
+    if (t->run->exact && train_ends(t, t->step)) {
         char hash[17];
         snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
         jout_text(&j, "state_hash", hash);

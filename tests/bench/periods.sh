@@ -5,13 +5,14 @@
 #
 #   fabric   tokens/s and bytes through a port in a step, on an emulated fabric of 4 x 2 ranks at each
 #            of RATES: the fastest plan with every step of all ranks, and with periods of EVERY steps;
-#            a mean step, as paro-plan --check has it, and what was predicted
+#            a mean step, as paro-plan --check has it, and what was predicted; FRAGMENTS of them in turn,
+#            in loss, too
 #   loss     of reserved text after STEPS steps of equal tokens, on four groups of one rank, for SEEDS
 #            seeds, with the difference; OUTER: options of the outer step
 #   picture  tokens/s over the rate: planned from 1 Mbit/s to 1 Gbit/s, on the fabric that was measured
 #            last with its rates scaled, and what fabric has measured; RATES in mbit
 . "$(dirname "$0")/begin.sh"
-settings PARTS='fabric picture loss' RATES='10mbit 50mbit 200mbit' EVERY='10 50' SEEDS=3 STEPS=200 LR=1e-3 OUTER= \
+settings PARTS='fabric picture loss' RATES='10mbit 50mbit 200mbit' EVERY='10 50' SEEDS=3 STEPS=200 LR=1e-3 OUTER= FRAGMENTS= \
     TEXT= MODEL=examples/models/llama-3m.json PLOT=build/bench/periods_plot
 . examples/mpirun-env
 
@@ -27,7 +28,7 @@ fi
 plan() {
     name=$1 every=$2
     shift 2
-    [ "$every" = 0 ] || set -- "$@" --sync-every "$every"
+    [ "$every" = 0 ] || set -- "$@" --sync-every "$every" ${FRAGMENTS:+--fragments "$FRAGMENTS"}
     paro-plan -m "$MODEL" "$@" > "$name.yaml" 2> said || die "$(tail -n 1 said)"
 }
 

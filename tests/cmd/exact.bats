@@ -83,17 +83,53 @@ dealt() { timeout 100 mpirun -np "$2" "$B/mpi/exact_check" "$1" "$DATA/llama_unt
 
 # Groups that train apart: the shape is then a part of the computation.
 @test "one hash: periods, of all strategies" {
-    while read -r n shape model types samples moments; do
+    while read -r n shape model types samples moments periods; do
         timeout 100 mpirun -np "$n" "$B/mpi/exact_check" "$shape" "$DATA/llama_$model.json" "$types" "$types" \
-            "$samples" 4 1 "$moments" 2 > out < /dev/null
+            "$samples" 4 1 "$moments" "$periods" > out < /dev/null
+        local ends=1
+        [ "$periods" != 2 ] || ends=2
         [ "$(grep -cE '^[24] [0-9a-f]{16} ' out)" = 2 ]
-        [ "$(cut -d ' ' -f 2 out | sort -u | wc -l)" = 3 ]
+        [ "$(cut -d ' ' -f 2 out | sort -u | wc -l)" = $((ends + 1)) ]
     done << END
-4 2x2 untied bf16 40 f32
-5 [3,2] tied f32 40 int8
-6 3x2 tied bf16 48 bf16
-6 3x2 tied f32 48 f32
+4 2x2 untied bf16 40 f32 2
+5 [3,2] tied f32 40 int8 2
+6 3x2 tied bf16 48 bf16 2
+6 3x2 tied f32 48 f32 2
+4 2x2 untied bf16 40 f32 4/2
+6 3x2 tied f32 48 f32 3/3
 END
+}
+
+# Groups are equal in a step that ends, which a checkpoint adds after the agreement, and a stop.
+@test "fragments: a resumed run has the bits of one that went on" {
+    seq 1 20000 > text
+    plan turns 2x2 1 IIG --sync-every 4 --fragments 2
+    plan other 2x2 1 NNI --sync-every 4 --fragments 2 --outer I --prefetch 0
+    plan whole 2x2 1 GGG
+    local t=(-d text --exact --lr 1e-2 --steps 12)
+    mpirun -np 4 paro-train turns.yaml "${t[@]}" -o a --save-every 3 > out
+    [ "$(cd a && echo step-*)" = 'step-00000009 step-00000012' ]
+    steps() { grep "$1" a/log.jsonl | grep -o '"step":[0-9]*' | cut -d : -f 2 | xargs; }
+    [ "$(steps state_hash)" = '5 9 12' ]
+    # Turns are in steps 1, 3, 5, ...; 5, 9 and 12 end.
+    [ "$(steps '"slow_bytes":0,')" = '2 4 6 8 10' ]
+    mpirun -np 4 paro-train other.yaml "${t[@]}" -o b --resume a/step-00000009 > out
+    diff <(bits a/log.jsonl | tail -n 3) <(bits b/log.jsonl | tail -n 3)
+    paro-shard verify a/step-00000009
+    mpirun -np 4 paro-train whole.yaml -d text -o c --steps 12 --resume a/step-00000009 > out
+    timeout -s INT 60 mpirun -np 4 paro-train turns.yaml -d text -o d --steps 100000000 > out &
+    until grep -qs '"step":3' d/log.jsonl; do sleep 0.1; done
+    touch d/STOP
+    wait %+ || [ $? = 3 ]
+    last=$(grep -o '"step":[0-9]*' d/log.jsonl | tail -n 1 | cut -d : -f 2)
+    [ $((last % 4)) = 1 ]
+    paro-shard verify d
+    plan bad 2x2 1 IIG --sync-every 4
+    sed 's/^sync_every: 4/&\nfragments: 5/' bad.yaml > worse.yaml
+    run -2 paro-train worse.yaml -d text -o e
+    [[ $output == *"'fragments' is 5, expected at most sync_every, 4"* ]]
+    run -2 paro-plan -m "$DATA/llama_tied.json" -i synth:2x2 --sync-every 4 --fragments 5
+    [[ $output == *"--fragments 5 with --sync-every 4, expected at most as many"* ]]
 }
 
 @test "outer steps are of the groups' mean, by Nesterov's momentum" {

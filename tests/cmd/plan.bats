@@ -905,9 +905,12 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
         'BEGIN { exit !(50 * b > 0.999999 * a && 50 * b < 1.000001 * a) }'
     h=$(apart $where --sync-every auto | sed -n 's/^sync_every: //p')
     [ "$h" -gt 2 ]
-    speed() { apart $where --sync-every "$1" | key tokens_per_s; }
+    speed() { apart $where --sync-every "$1" --fragments auto | key tokens_per_s; }
     awk -v all="$(speed 1000000)" -v at="$(speed "$h")" -v less="$(speed $((h - 1)))" \
         'BEGIN { exit !(1.1 * at >= 0.9999 * all && 1.1 * less < 1.0001 * all) }'
+    # Each fragment's turn is overlapped with a step; the bytes are the same.
+    [ "$(apart $where --sync-every 50 --strategy IIG | key slow_bytes)" = "$(apart $where --sync-every 50 --strategy IIG --fragments 4 | key slow_bytes)" ]
+    awk -v one="$(apart $where --sync-every 8 | key tokens_per_s)" -v turns="$(speed 8)" 'BEGIN { exit !(turns > 1.2 * one) }'
     run -0 --separate-stderr apart $where --sync-every 50
     echo "$stderr"
     rate='groups synchronise every 50 steps, which is another optimizer: [0-9.]+ tokens/s, instead of ([0-9.]+) \(...\)'

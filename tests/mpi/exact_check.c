@@ -16,7 +16,8 @@
  * Algorithm, prefetch, kept units, recomputed layers, micro-batches in a layer, buckets, chunks
  * go round over the strategies, each in a cycle of its own, so that no letter always meets the
  * same; SHIFT turns them.  With H the groups train apart for periods of H steps, with the outer
- * state under I and G in turn; then hashes are compared at the end of periods.
+ * state under I and G in turn; then hashes are compared at the end of periods, with H/F
+ * (fragments) after the last step.
  * COUNTS, "3,0,5", deals so many micro-batches of a step to each rank.
  */
 #include "engine_fixture.h"
@@ -101,7 +102,8 @@ static void run(struct check *c, struct told *told)
                  .clip = 0.5, .step = c->step + 1, .outer_lr = 0.7, .outer_momentum = 0.9);
         struct told *t = &told[c->step];
         t->hash = 0;
-        o.ends = c->plan.sync_every && o.step % c->plan.sync_every == 0;
+        o.ends = c->plan.fragments ? o.step == c->steps
+                                   : c->plan.sync_every && o.step % c->plan.sync_every == 0;
         if (engine_step(e, far_batch, &f, &o, &report, &err) ||
             (report.agreed && engine_hash(e, &t->hash, &err)))
             die(c, &err);
@@ -151,7 +153,8 @@ int main(int argc, char **argv)
     if (argc > 8 && moments_parse(argv[8], &c.plan.moments, &err))
         die(&c, &err);
     c.plan.micro_batch = 1;
-    c.plan.sync_every = argc > 9 ? atoi(argv[9]) : 0;
+    if (argc > 9)
+        sscanf(argv[9], "%d/%d", &c.plan.sync_every, &c.plan.fragments);
     if (argc > 10 && !deal(&c.plan, argv[10], atoi(argv[5])))
         return 2;
     for (int i = 0; i < PLAN_STRATEGIES; i++) {

@@ -6,6 +6,8 @@
  *
  * - a second run of the same steps does not take the last outer step, which leaves the groups'
  *   own parameters: from them that step is computed here, of two periods, with momentum;
+ * - with fragments a second run has no turn in its last step: the update of units that had one
+ *   begins at the outer step's result instead, and other units have the same bits;
  * - with outer rate 1 and no momentum the outer step is the groups' mean;
  * - groups with the same data, so that their mean is what each of them has, train as all ranks
  *   do together that synchronise each step (for 2^n groups of equal size).
@@ -14,7 +16,7 @@
 
 #include <math.h>
 
-enum { H = 2, PERIODS = 2, ACCUM = 2 };
+enum { H = 2, PERIODS = 2, ACCUM = 2, NEVER = 1000 };
 
 struct trained {
     float *group; /* [groups * elems]: the parameters of each */
@@ -26,6 +28,7 @@ struct way {                /* a run */
     int alike; /* all groups have the same data */
     enum letter outer;
     const char *strategy;
+    int fragments, without; /* without: no unit has a turn in the last step */
 };
 
 static int64_t elems_of(const struct check *c)
@@ -88,10 +91,11 @@ static void gather(struct check *c, struct engine *e, struct trained *out)
 static struct trained run(struct check *c, struct way w)
 {
     struct engine *e = NULL;
-    struct engine_report report;
+    struct engine_report report = {0};
     struct trained out;
 
     c->plan.sync_every = w.every;
+    c->plan.fragments = w.fragments;
     c->plan.outer = w.outer;
     alike = w.alike;
     if (plan_strategy_parse(w.strategy, &c->plan.strategy, &err) ||
@@ -104,11 +108,17 @@ static struct trained run(struct check *c, struct way w)
         struct engine_optim o = LIST(.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
                                      .decay = 0.1, .clip = 0.5, .step = c->step + 1,
                                      .outer_lr = w.lr, .outer_momentum = w.momentum);
-        o.ends = w.every && o.step % w.every == 0 && (o.step < w.steps || w.last);
+        o.ends =
+            w.every && (w.fragments ? w.last && o.step == w.steps
+                                    : o.step % w.every == 0 && (o.step < w.steps || w.last));
+        if (w.fragments) {
+            o.decay = 0;
+            c->plan.sync_every = w.without && o.step == w.steps ? NEVER : w.every;
+        }
         if (engine_step(e, dealt, c, &o, &report, &err))
             die(c, &err);
         if (report.skipped || report.agreed != (!w.every || o.ends) ||
-            (!report.agreed && report.slow_bytes))
+            (!report.agreed && !w.fragments && report.slow_bytes))
             c->failures++;
     }
     if (world_barrier(c->world, &err)) /* no transfer is in progress on any rank */
@@ -144,7 +154,7 @@ static void check_steps(struct check *c, const char *strategy, enum letter outer
     float *m = mem_new((size_t)elems, sizeof *m);
 
     for (int p = 0; p < PERIODS; p++) {
-        struct way w = {H, H * (p + 1), 0, lr, momentum, 0, outer, strategy};
+        struct way w = {H, H * (p + 1), 0, lr, momentum, 0, outer, strategy, 0, 0};
         before[p] = run(c, w);
         w.last = 1;
         after[p] = run(c, w);
@@ -181,13 +191,93 @@ static void check_steps(struct check *c, const char *strategy, enum letter outer
     mem_free(m);
 }
 
+struct state { /* of one element */
+    double anchor;
+    float m;
+};
+
+/* The outer step with the mean of what the groups have at `at`. */
+static double outer_step(const struct check *c, const struct trained *t, int64_t at,
+                         const struct way *w, struct state *s)
+{
+    int groups = c->plan.groups.count;
+    int64_t elems = elems_of(c);
+    double sum = 0;
+
+    for (int k = 0; k < groups; k++)
+        sum += (double)t->group[k * elems + at];
+    double d = s->anchor - sum / groups, now = w->momentum * (double)s->m + d;
+    double x = s->anchor - w->lr * (d + w->momentum * now);
+    s->m = (float)now;
+    s->anchor = (double)(float)x;
+    return x;
+}
+
+/*
+ * Step by step, and the last outer step, of all units.  x, both runs and the anchor are rounded
+ * to f32: three times 2^-24 of a value, and 2^-23 of the anchor, which an outer step makes less
+ * than (1 + lr (1 + momentum)) < 2.5 as much.
+ */
+static void check_turns(struct check *c, const char *strategy, enum letter outer, double lr,
+                        double momentum)
+{
+    enum { STEPS = 4 };
+    struct way w = {H, 0, 0, lr, momentum, 0, outer, strategy, H, 0};
+    int groups = c->plan.groups.count, ok = 1, turns = 0;
+    int64_t elems = elems_of(c);
+    struct state *state = mem_new((size_t)elems, sizeof *state);
+    struct trained before = run(c, w), after, without, last;
+    double moved = 0;
+
+    for (int64_t at = 0; at < elems; at++)
+        state[at].anchor = (double)before.group[at];
+    for (w.steps = 1; w.steps <= STEPS; w.steps++) {
+        int64_t at = 0;
+        w.without = 1;
+        without = run(c, w);
+        w.last = 1;
+        last = run(c, w);
+        w.last = w.without = 0;
+        after = run(c, w);
+        for (int u = 0; u < c->plan.model.units; u++) {
+            int turn = plan_turn(&c->plan.settings, u, w.steps);
+            turns += turn;
+            for (int64_t n = c->plan.model.unit[u].trained; n > 0; n--, at++) {
+                struct state end = state[at];
+                double ends = outer_step(c, &without, at, &w, &end), x = 0;
+                if (turn)
+                    x = outer_step(c, &before, at, &w, &state[at]);
+                for (int k = 0; k < groups; k++) {
+                    int64_t i = k * elems + at;
+                    double a = (double)after.group[i], b = (double)before.group[i],
+                           one = (double)without.group[i], most = fabs(a) + fabs(one) + fabs(x);
+                    ok &= turn ? fabs(a - (x + one - b)) <= 8 * 0x1p-24 * most : a == one;
+                    ok &= fabs((double)last.group[i] - ends) <=
+                          8 * 0x1p-24 * fabs(ends) + 0x1p-60;
+                    moved += turn && w.steps > 1 ? fabs(a - one) : 0;
+                }
+            }
+        }
+        mem_free(without.group);
+        mem_free(last.group);
+        mem_free(before.group);
+        before = after;
+    }
+    mem_free(before.group);
+    mem_free(state);
+    expect(c, ok, "outer steps in turn", strategy);
+    expect(c, moved > 0 && turns == STEPS / H * c->plan.model.units, "units without a turn",
+           strategy);
+}
+
 /* Groups with the same data: a rate of 1 takes over what each of them has.  The gradient is
    then 2^n times that of a group, so that both are rounded alike. */
 static void check_alike(struct check *c, const char *strategy, enum letter outer)
 {
     int64_t elems = elems_of(c);
-    struct trained one = run(c, (struct way){H, PERIODS * H, 1, 1, 0, 1, outer, strategy}),
-                   each = run(c, (struct way){0, PERIODS * H, 0, 0, 0, 1, outer, "NNN"});
+    struct way w = {H, PERIODS * H, 1, 1, 0, 1, outer, strategy, 0, 0};
+    struct trained one = run(c, w),
+                   each = run(c, (struct way){0, w.steps, 0, 0, 0, 1, outer, "NNN", 0, 0});
 
     expect(c, memcmp(one.group, each.group, (size_t)elems * sizeof(float)) == 0,
            "groups with the same data", strategy);
@@ -212,6 +302,7 @@ int main(int argc, char **argv)
         enum letter outer = i % 2 ? LETTER_I : LETTER_G;
         check_steps(&c, strategy[i], outer, 0.7, 0.9);
         check_steps(&c, strategy[i], outer, 1, 0);
+        check_turns(&c, strategy[i], outer, 0.7, 0.9);
         if (equal)
             check_alike(&c, strategy[i], outer);
     }

@@ -176,7 +176,7 @@ static void against(struct check *c, const char *one, const char *two, enum what
     first->plan = &plan;
     struct engine *second = named(c, two, exact, 1);
     struct pair p = {c, first, 1e-3F, what == GRADIENT};
-    struct engine_optim o = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 0, 1, NULL, 0, 0, 0};
+    struct engine_optim o = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 0, 1, NULL, 0, 0, 0, 0};
     struct engine_against *a = NULL;
     struct engine_report report;
     char full[256] = "";
@@ -235,7 +235,7 @@ static void honest(struct check *c, const char *one, const char *two, int exact)
     first->plan = &plan;
     struct engine *second = named(c, two, exact, 1);
     struct pair p = {c, NULL, NAN, 0};
-    struct engine_optim o = {3e-2, 0.9, 0.95, 1e-8, 0.1, 0.01, 0, 1, NULL, 0, 0, 0};
+    struct engine_optim o = {3e-2, 0.9, 0.95, 1e-8, 0.1, 0.01, 0, 1, NULL, 0, 0, 0, 0};
     struct engine_against *a = NULL;
     struct engine_report report;
     err = (struct err){0};
