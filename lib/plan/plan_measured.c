@@ -93,15 +93,18 @@ static void compare_parts(struct plan_check *c, const struct plan *p)
     topo_release(&fabric);
 }
 
-/* Places of a period: steps with an outer step, and others.  Without fragments the outer step
-   ends in the first step of the next period. */
-enum { PERIOD_OUTER, PERIOD_FIRST, PERIOD_INSIDE, PERIOD_PLACES };
+/* Places of a period: a turn of each fragment, or the step with the outer step and the first
+   one of the next period, in which that ends; then all other steps. */
+static int places_before(const struct plan *p)
+{
+    return p->fragments ? p->fragments : p->sync_every > 1 ? 2 : 1;
+}
 
 static int place_in(int64_t step, const struct plan *p)
 {
-    if (p->fragments)
-        return plan_fragment_of(&p->settings, step) >= 0 ? PERIOD_OUTER : PERIOD_INSIDE;
-    return (int)fmin((double)(step % p->sync_every), PERIOD_INSIDE);
+    int last = places_before(p), turn = plan_fragment_of(&p->settings, step);
+
+    return p->fragments ? (turn < 0 ? last : turn) : (int)fmin(step % p->sync_every, last);
 }
 
 /* The median of a measure over the compared steps, or over those at a place of their period
@@ -124,14 +127,13 @@ static double median_of(const struct plan_log *l, int i, const struct plan *p, i
 static double measured_of(const struct plan_log *l, int i, const struct plan *p, double *space)
 {
     int every = i == PLAN_SAVE_S ? 0 : p->sync_every, rate = i == PLAN_TOKENS_PER_S;
-    int count[PERIOD_PLACES] = {0};
     double sum = 0;
 
-    for (int step = 1; step <= every; step++)
-        count[place_in(step, p)]++;
-    for (int place = 0; place < PERIOD_PLACES; place++) {
-        double is = median_of(l, i, p, count[place] ? place : -1, space);
-        sum += count[place] * (rate ? 1 / is : is);
+    for (int place = 0, last = places_before(p); every && place <= last && !isnan(sum);
+         place++) {
+        int count = place < last ? 1 : every - last;
+        double is = median_of(l, i, p, count ? place : -1, space);
+        sum += count * (rate ? 1 / is : is);
     }
     if (every < 1 || isnan(sum))
         return median_of(l, i, p, -1, space);
@@ -147,8 +149,11 @@ static void compare(struct plan_check *c, const struct plan_log *l, const struct
         state_bytes(p)};
     double *space = mem_new((size_t)l->steps, sizeof *space);
 
-    *c = (struct plan_check){
-        .strategy = p->strategy, .steps = compared_of(l), .exact = l->exact, .wrong = -1};
+    *c = (struct plan_check){.strategy = p->strategy,
+                             .steps = compared_of(l),
+                             .exact = l->exact,
+                             .wrong = -1,
+                             .bound_s = price->compute_s > 0 ? price->bound_s : 0};
     memcpy(c->rates_of, p->rates_of, sizeof c->rates_of);
     memcpy(c->doubt, p->doubt, sizeof c->doubt);
     for (int i = 0; i < PLAN_LOSS; i++) {
@@ -267,6 +272,12 @@ void plan_check_print(const struct plan_check *c, const char *log, const char *p
             fprintf(out, " %9s", "-");
         fprintf(out, "%s\n", c->differs >> i & 1 ? "  differs" : "");
     }
+    if (c->bound_s > 0) {
+        struct units u;
+        fprintf(out, "share of the bound, %s: %.2f predicted, %.2f measured\n",
+                units_time(&u, c->bound_s), c->bound_s / c->predicted[PLAN_STEP_S],
+                c->bound_s / c->measured[PLAN_STEP_S]);
+    }
     if (c->wrong >= 0) {
         struct units u;
         fprintf(out, "most wrong: %s, %s %s than predicted", measures[c->wrong].name,
@@ -296,6 +307,7 @@ void plan_check_print_json(const struct plan_check *c, FILE *out)
     jout_int(&j, "steps", c->steps);
     jout_bool(&j, "exact", c->exact);
     jout_bool(&j, "differs", c->differs != 0);
+    jout_num(&j, "bound_s", c->bound_s > 0 ? c->bound_s : NAN);
     jout_open(&j, "terms", '[');
     for (int i = 0; i < PLAN_LOSS; i++) {
         if (isnan(c->predicted[i]))

@@ -12,6 +12,7 @@ struct plan_check {
     int64_t steps; /* steps compared: all but the first and the skipped ones */
     int exact;     /* sums are exact: the payload is f64, not the planned type */
     double predicted[PLAN_LOSS], measured[PLAN_LOSS]; /* medians; NAN: unknown */
+    double bound_s;   /* the plan's (plan_timeline.h); 0: unknown */
     unsigned differs; /* bit i: measure i, in bytes, differs by more than PLAN_CHECK_PART */
     /* The part (computing, updating or a wait) whose time differs most from the timeline of the
        plan's fabric; -1: unknown, because the log or the plan lacks it. */

@@ -137,9 +137,10 @@ int plan_periods_search(struct plan_search *s, char gain[PLAN_PERIODS_GAIN], str
         snprintf(turns, sizeof turns, ", in %d fragments", s->at.fragments);
     int n = snprintf(
         gain, PLAN_PERIODS_GAIN,
-        "groups synchronise every %d steps%s, which is another optimizer: %.4g"
+        "%s/%d: groups synchronise every %d steps%s, which is another optimizer: %.4g"
         " tokens/s, instead of %.4g (%s) with every step of all ranks",
-        s->at.sync_every, turns, periods_tokens_per_s(s), periods_tokens_per_s(&each),
+        plan_strategy_name(s->list[s->best].strategy), s->at.sync_every, s->at.sync_every,
+        turns, periods_tokens_per_s(s), periods_tokens_per_s(&each),
         each.best < 0 ? "nothing fits" : plan_strategy_name(each.list[each.best].strategy));
     double enough = each.best < 0 ? INFINITY : enough_Bps(&each, s);
     if (isfinite(enough))

@@ -178,6 +178,7 @@ static void price_part(struct plan_cost *b, int walk, enum step_outer outer, dou
     p->compute_s += share * line.compute_s;
     p->comm_s += share * line.comm_s;
     p->slow_s += share * line.slow_s;
+    p->bound_s += share * line.bound_s;
     p->step_s += share * line.step_s;
 }
 
@@ -189,7 +190,7 @@ static void price_step(struct plan_cost *b, int walk, struct plan_price *p)
     double ends = outer ? (double)turns / b->at->sync_every : 0;
 
     b->algo = p->algo;
-    p->compute_s = p->comm_s = p->slow_s = p->step_s = 0;
+    p->compute_s = p->comm_s = p->slow_s = p->bound_s = p->step_s = 0;
     price_part(b, walk, STEP_OUTER_NONE, 1 - ends, p);
     if (outer)
         price_part(b, walk, outer, ends, p);

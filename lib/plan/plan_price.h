@@ -77,6 +77,7 @@ struct plan_price { /* one strategy's price */
     /* Predicted per step: computing alone (0 if the compute rate is unknown), all transfers
        alone (gather, reduce, convert, sync); step_s has both, overlapped as the engine does. */
     double compute_s, comm_s, step_s;
+    double bound_s;      /* a step of this strategy takes no less (plan_timeline.h) */
     double guideline_s;  /* the paper's T, with the flat ring */
     double tokens_per_s; /* NAN: unknown, because the compute rate is */
     double slow_s;       /* part of step_s in which the busiest port is in use */

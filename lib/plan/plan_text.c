@@ -64,6 +64,7 @@ static const struct record price_fields[] = {
     NUMBER(plan_price, compute_s, "compute_s", UNKNOWN_0),
     NUMBER(plan_price, comm_s, "comm_s"),
     NUMBER(plan_price, step_s, "step_s"),
+    NUMBER(plan_price, bound_s, "bound_s", OPTIONAL),
     NUMBER(plan_price, tokens_per_s, "tokens_per_s", UNKNOWN_0),
     RECORD_PART(NULL, failure_fields),
     {0}};

@@ -305,7 +305,8 @@ void plan_timeline_least(struct plan_cost *b, struct plan_timeline *out)
                 link_s[tier] += (double)times * f.link_s[0][tier];
         }
     out->slow_s = link_s[PLAN_SLOW];
-    out->step_s = fmax(out->compute_s, fmax(link_s[PLAN_SLOW], link_s[PLAN_FAST])) + agree_s(b);
+    out->bound_s = fmax(out->compute_s, fmax(link_s[PLAN_SLOW], link_s[PLAN_FAST]));
+    out->step_s = out->bound_s + agree_s(b);
 }
 
 void plan_timeline_walk(struct plan_cost *b, int keep_pieces, const struct step *given,

@@ -45,6 +45,7 @@ enum plan_part {
 
 struct plan_timeline {
     double step_s;
+    double bound_s; /* the longest of computing alone and each tier's busiest link alone */
     double part_s[PLAN_PARTS]; /* step_s by part */
     double compute_s;          /* computing alone: the sum of the uses */
     double comm_s;             /* conversions alone: their sum */

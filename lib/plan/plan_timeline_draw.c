@@ -134,14 +134,15 @@ static int timeline_draw_by_begin(const void *a, const void *b)
 void plan_timeline_print(const struct plan_search *s, const struct plan_timeline *t, FILE *out)
 {
     const struct plan_piece **piece = mem_new((size_t)t->pieces + 1, sizeof *piece);
-    struct units step, compute, waited;
+    struct units step, compute, waited, bound;
 
     for (int i = 0; i < t->pieces; i++)
         piece[i] = &t->piece[i];
     qsort(piece, (size_t)t->pieces, sizeof *piece, timeline_draw_by_begin);
-    fprintf(out, "%s: predicted step %s, compute only %s, waiting %s\n",
+    fprintf(out, "%s: predicted step %s, compute only %s, waiting %s, bound %s (%.2f)\n",
             plan_strategy_name(s->list[s->best].strategy), units_time(&step, t->step_s),
-            compute_text(s, t, &compute), units_time(&waited, t->waited_s));
+            compute_text(s, t, &compute), units_time(&waited, t->waited_s),
+            units_time(&bound, t->bound_s), t->bound_s / t->step_s);
     if (t->left_out)
         fprintf(out, "%d micro-steps like the second to last are omitted\n", t->left_out);
     fprintf(out, "%12s %12s %-11s %-16s %6s  %s\n", "start ms", "end ms", "lane", "operation",
@@ -168,6 +169,7 @@ void plan_timeline_print_json(const struct plan_search *s, const struct plan_tim
     jout_num(&j, "compute_s", s->at.topo->flops > 0 ? t->compute_s : NAN);
     jout_num(&j, "comm_s", t->comm_s);
     jout_num(&j, "waited_s", t->waited_s);
+    jout_num(&j, "bound_s", t->bound_s);
     jout_int(&j, "micro_steps_left_out", t->left_out);
     jout_open(&j, "pieces", '[');
     for (int i = 0; i < t->pieces; i++) {

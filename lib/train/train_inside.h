@@ -42,8 +42,10 @@ struct train {
     struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
     struct engine *second;   /* NULL: none */
     struct engine_against *against;
-    uint64_t hash;                 /* with exact: hash of the states after the last step */
-    struct train_record record;    /* rank 0: the last step */
+    uint64_t hash;                   /* with exact: hash of the states after the last step */
+    struct train_record record;      /* rank 0: the last step */
+    double sum[TRAIN_METRICS_COUNT]; /* rank 0: of this run's steps but the first */
+    int64_t summed;
     struct train_metrics *metrics; /* rank 0; NULL: no metrics requested */
     FILE *log;                     /* rank 0: the file, or NULL if `lines` is the log */
     int lines;                     /* printed so far */
@@ -235,11 +237,11 @@ void train_trace_before(struct train *t);
 int train_trace_after(struct train *t, struct err *err);
 
 /*
- * train_due.c: whether the ranks meet after `step`: after each step, with periods at their ends;
- * the last step ends one.  Whether they then have the same parameters: with fragments only after
- * the last step, and after one that checkpoints need.  And whether what is done every so many
- * steps is due after the current one, at which they meet: with periods at the first end from a
- * multiple on.
+ * train_due.c: whether the ranks meet after `step`: after each step, with periods at their
+ * ends; the last step ends one.  Whether they then have the same parameters: with fragments
+ * only after the last step, and after one that checkpoints need.  And whether what is done
+ * every so many steps is due after the current one, at which they meet: with periods at the
+ * first end from a multiple on.
  */
 int train_meets(const struct train *t, int64_t step);
 int train_ends(const struct train *t, int64_t step);

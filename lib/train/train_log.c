@@ -124,6 +124,8 @@ static void fill_record(struct train *t, const struct engine_report *r, double l
     SET(grads_wait_s, r->wait_s[STEP_REDUCE] + r->wait_s[STEP_CONVERT]);
     SET(sync_wait_s,
         r->wait_s[STEP_SYNC] + r->wait_s[STEP_OUTER_REDUCE] + r->wait_s[STEP_OUTER_GATHER]);
+    if (t->plan.price.compute_s > 0)
+        SET(bound_share, t->plan.price.bound_s / r->step_s);
     SET(slow_bytes, (double)r->slow_bytes);
     SET(fast_bytes, (double)r->fast_bytes);
     SET(state_bytes, (double)engine_state_bytes(t->engine));
@@ -142,6 +144,11 @@ static void fill_record(struct train *t, const struct engine_report *r, double l
     }
     if (t->trace_step && t->step == t->trace_step)
         SET(critical_path_s, t->path_s);
+    if (t->step == t->resumed + 1)
+        return;
+    t->summed++;
+    for (int i = 0; i < TRAIN_METRICS_COUNT; i++)
+        t->sum[i] += m->now[i] ? m->value[i] : 0;
 }
 
 static void log_put_json(const struct train *t, FILE *out)

@@ -30,6 +30,8 @@
       "Part of the exposed communication that is for gradients")                               \
     X(sync_wait_s, F, "time", "sync_wait_seconds", 1,                                          \
       "Part of the exposed communication that is for the sync of parameters")                  \
+    X(bound_share, F, "time", "bound_ratio", 1,                                                \
+      "Time that the plan has for a step's longest resource alone, over that of the step")     \
     X(slow_bytes, I, "traffic", "step_slow_bytes", 1,                                          \
       "Bytes through the busiest group port in the step")                                      \
     X(fast_bytes, I, "traffic", "step_fast_bytes", 1,                                          \

@@ -100,12 +100,38 @@ static int print_proof(struct train *t, struct err *err)
     return 0;
 }
 
+/* The mean step, whose terms add up: computing, and the waits (paro-method(7), BOUND). */
+static void print_bound(const struct train *t)
+{
+    static const enum train_metric term[] = {
+        TRAIN_METRIC_step_s,       TRAIN_METRIC_compute_s,   TRAIN_METRIC_gather_wait_s,
+        TRAIN_METRIC_grads_wait_s, TRAIN_METRIC_sync_wait_s, TRAIN_METRIC_idle_s};
+    enum { TERMS = sizeof term / sizeof *term };
+    const struct plan_price *p = &t->plan.price;
+    struct units u[TERMS], bound, alone;
+
+    if (t->world->rank || !t->summed || !(p->compute_s > 0) || !(p->bound_s > 0))
+        return;
+    for (int i = 0; i < TERMS; i++)
+        units_time(&u[i], t->sum[term[i]] / (double)t->summed);
+    train_print(t, "share of the bound %.2f: %s of %s alone, the mean step takes %s",
+                p->bound_s * (double)t->summed / t->sum[TRAIN_METRIC_step_s],
+                units_time(&bound, p->bound_s),
+                p->bound_s > p->compute_s * (1 + 1e-6) ? "sending" : "computing", u[0].text);
+    train_print(t,
+                "%s = computing %s (alone %s) + waiting for parameters %s, gradients %s, new"
+                " parameters %s, other ranks %s",
+                u[0].text, u[1].text, units_time(&alone, p->compute_s), u[2].text, u[3].text,
+                u[4].text, u[5].text);
+}
+
 int train_summary_done(struct train *t, int stopped, struct err *err)
 {
     char name[40], done[128];
 
     if (print_proof(t, err))
         return -1;
+    print_bound(t);
     train_folder_name(t->saved, name);
     if (t->step == t->resumed)
         snprintf(done, sizeof done, "done before: step %" PRId64 " of %.0f", t->step,

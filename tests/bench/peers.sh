@@ -10,8 +10,9 @@
 # A row of a table is ROUNDS launches.  The rate of a launch is that of the median of its steps
 # without the first SKIP; tokens/s is the median of the launches, then come the least and the
 # most, and at the end the median over that of the best peer on gloo with the same wire type, whatever
-# its compute type.  Types are WIRE:COMPUTE.  With bf16:f32 only DDP runs, since the others
-# compute in the type of the wire; with bf16:bf16 DDP runs under autocast.  MiB is the largest
+# its compute type; of-bound is the plan's bound over the step.  Types are WIRE:COMPUTE.  With
+# bf16:f32 only DDP runs, since the others compute in the type of the wire; with bf16:bf16 DDP runs
+# under autocast.  MiB is the largest
 # peak of resident memory (VmHWM) of a rank, libraries included; libs is the part of it that a
 # peer had before it read the model.  paro-train also writes a checkpoint at its end.
 # Losses of the last step must agree: those of f32 to 1e-5, those with bf16 to the least bit of
@@ -90,7 +91,7 @@ run_plan() { # PLAN
             my %plan = map { /^ *(\w+): (.+)/ } lines("$out/plan.yaml");
             my ($kib) = sort { $b <=> $a } map { (lines($_))[0] + 0 } glob "$out/kib.*";
             %row = (loss => $d[-1]{loss}, steps_s => [map { $_->{step_s} } @d], kib => $kib,
-                strategy => $plan{strategy}, planned_s => $plan{step_s} + 0);
+                strategy => $plan{strategy}, planned_s => $plan{step_s} + 0, bound_s => $plan{bound_s} + 0);
         }
         print JSON::PP->new->canonical->encode(\%row), "\n"' $? "$OUT"
 }
@@ -133,8 +134,8 @@ table() {
             my ($best, $rate) = (\$best{(split /:/, $key)[0]}, median(@{$rate{$key}}));
             $$best = $rate if $rate > ($$best // 0);
         }
-        printf "# %-18s %-9s %8s %17s %8s %8s %10s %6s %5s %8s %9s\n", qw(name types
-            tokens/s least..most step(s) planned loss MiB libs launches over-best);
+        printf "# %-18s %-9s %8s %17s %8s %8s %10s %6s %5s %8s %9s %8s\n", qw(name types
+            tokens/s least..most step(s) planned loss MiB libs launches over-best of-bound);
         $rate{$_} = [0] for keys %failed;
         for my $key (sort { (split /:/, $b)[0] cmp (split /:/, $a)[0] or
                             median(@{$rate{$b}}) <=> median(@{$rate{$a}}) } keys %rate) {
@@ -149,7 +150,8 @@ table() {
                 $tokens / $rate, $row->{plan} ? sprintf "%.4f", $row->{plan}{planned_s} : "-",
                 $l[-1], (sort { $b <=> $a } @{$row->{kib}})[0] / 1024, $row->{plan} ? "-" :
                 sprintf("%.0f", median(@{$row->{start_kib}}) / 1024), scalar @r;
-            printf " %9.2f", $rate / $best if $best;
+            printf " %9s", $best ? sprintf "%.2f", $rate / $best : "-";
+            printf " %8.2f", $row->{plan}{bound_s} * $rate / $tokens if $row->{plan};
             my $loss = @f32 ? median(@f32) : $l[0];
             my $off = (sort { $b <=> $a } map { abs($_ / $loss - 1) } @l)[0];
             my $differs = $off > ($types eq "f32:f32" ? 1e-5 : 2 ** -8);

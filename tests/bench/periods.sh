@@ -9,10 +9,12 @@
 #            in loss, too
 #   loss     of reserved text after STEPS steps of equal tokens, on four groups of one rank, for SEEDS
 #            seeds, with the difference; OUTER: options of the outer step
+#   reached  the step at which periods have the loss that every step of all ranks has after STEPS, of
+#            LONGER x STEPS, at a constant rate
 #   picture  tokens/s over the rate: planned from 1 Mbit/s to 1 Gbit/s, on the fabric that was measured
 #            last with its rates scaled, and what fabric has measured; RATES in mbit
 . "$(dirname "$0")/begin.sh"
-settings PARTS='fabric picture loss' RATES='10mbit 50mbit 200mbit' EVERY='10 50' SEEDS=3 STEPS=200 LR=1e-3 OUTER= FRAGMENTS= \
+settings PARTS='fabric picture loss reached' RATES='10mbit 50mbit 200mbit' EVERY='10 50' SEEDS=3 STEPS=200 LONGER=3 LR=1e-3 OUTER= FRAGMENTS= \
     TEXT= MODEL=examples/models/llama-3m.json PLOT=build/bench/periods_plot
 . examples/mpirun-env
 
@@ -80,6 +82,35 @@ picture() {
     echo "# the picture is $OUT/periods/periods.svg"
 }
 
+# eval_loss H SEED STEPS EVAL-EVERY OPTION...: rows "step loss" of reserved text
+eval_loss() {
+    h=$1 seed=$2 steps=$3 every=$4
+    shift 4
+    plan "loss-$h" "$h" -i synth:4x1,flops=1e10 --micro-batch 2 --seq 128 --strategy NNN
+    rm -rf run
+    # shellcheck disable=SC2086
+    mpirun -n 4 paro-train "loss-$h.yaml" -d "$TEXT" -o run --steps "$steps" --warmup 20 --lr "$LR" $OUTER \
+        --seed "$seed" --eval-every "$every" --keep 1 --json "$@" > "loss-$h-$seed.jsonl" 2> said ||
+        die "H $h: $(tail -n 1 said)"
+    sed -n 's/.*"step":\([0-9]*\).*"eval_loss":\([0-9.]*\).*/\1 \2/p' "loss-$h-$seed.jsonl"
+}
+
+reached() {
+    echo "# $(basename "$MODEL"), steps of 4 x 2 x 128 tokens, learning rate $LR: with the loss after $STEPS of all ranks"
+    printf '%-6s %9s' '# seed' 'H 0'
+    for h in $EVERY; do printf ' %18s' "H $h"; done
+    echo
+    for seed in $(seq "$SEEDS"); do
+        each=$(eval_loss 0 "$seed" "$STEPS" "$STEPS" --schedule constant | cut -d ' ' -f 2)
+        printf '%-6s %9.4f' "$seed" "$each"
+        for h in $EVERY; do
+            eval_loss "$h" "$seed" $((LONGER * STEPS)) $((STEPS / 10)) --schedule constant > reached
+            awk -v each="$each" '$2 <= each && !at { at = $1 } END { printf " %18s", at ? at : "not in " $1 }' reached
+        done
+        echo
+    done
+}
+
 loss() {
     echo "# $(basename "$MODEL"), $STEPS steps of 4 x 2 x 128 tokens, learning rate $LR: loss of reserved text"
     printf '%-6s %9s' '# seed' 'H 0'
@@ -87,13 +118,7 @@ loss() {
     echo
     for seed in $(seq "$SEEDS"); do
         for h in 0 $EVERY; do
-            plan "loss-$h" "$h" -i synth:4x1,flops=1e10 --micro-batch 2 --seq 128 --strategy NNN
-            rm -rf run
-            # shellcheck disable=SC2086
-            mpirun -n 4 paro-train "loss-$h.yaml" -d "$TEXT" -o run --steps "$STEPS" --warmup 20 --lr "$LR" $OUTER \
-                --seed "$seed" --eval-every "$STEPS" --keep 1 --json > "loss-$h-$seed.jsonl" 2> said ||
-                die "H $h: $(tail -n 1 said)"
-            now=$(grep -o '"eval_loss":[0-9.]*' "loss-$h-$seed.jsonl" | tail -n 1 | cut -d : -f 2)
+            now=$(eval_loss "$h" "$seed" "$STEPS" "$STEPS" | cut -d ' ' -f 2)
             [ "$h" != 0 ] || each=$now
             if [ "$h" = 0 ]; then
                 printf '%-6s %9.4f' "$seed" "$now"
@@ -107,7 +132,7 @@ loss() {
 
 for part in $PARTS; do
     case $part in
-    fabric | picture | loss) $part ;;
-    *) die "part '$part', expected fabric, picture or loss" ;;
+    fabric | picture | loss | reached) $part ;;
+    *) die "part '$part', expected fabric, picture, loss or reached" ;;
     esac
 done

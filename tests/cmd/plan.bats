@@ -913,7 +913,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     awk -v one="$(apart $where --sync-every 8 | key tokens_per_s)" -v turns="$(speed 8)" 'BEGIN { exit !(turns > 1.2 * one) }'
     run -0 --separate-stderr apart $where --sync-every 50
     echo "$stderr"
-    rate='groups synchronise every 50 steps, which is another optimizer: [0-9.]+ tokens/s, instead of ([0-9.]+) \(...\)'
+    rate='[NIG]{3}/50: groups synchronise every 50 steps, which is another optimizer: [0-9.]+ tokens/s, instead of ([0-9.]+) \(...\)'
     [[ $stderr =~ $rate ]]
     [ "${BASH_REMATCH[1]}" = "$(printf %.4g "$(apart $where | key tokens_per_s)")" ]
     # Where steps of all ranks are as fast, and in one group, there are no periods.
@@ -938,7 +938,14 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     grep -v ^sync_every "$D/plan.yaml" > "$D/bad.yaml"
     run -2 paro-plan --compare "$D/plan.yaml" "$D/bad.yaml"
     [[ $output == *"'outer' is given without sync_every, expected both"* ]]
-    # Of periods of 4 steps that take 6 (what is left of the last outer step), 1, 1 and 2: the mean.
-    for s in 1 2 3 4 5 6 7 8; do steps 1 "$s" step_s "$(cut -d ' ' -f $s <<<'9 1 1 2 6 1 1 2')"; done > "$D/log.jsonl"
-    [ "$(paro-plan --check "$D" --json | json 'map { sprintf "%.3f", $_->{ratio} } grep { $_->{term} eq "step_s" } @{$d->{terms}}')" = 2.500 ]
+    # Periods of 4 steps that take 6 (what is left of the last outer step), 1, 1 and 2: the mean.  With
+    # two fragments steps 1 and 3 have a turn: 6, 1, 2.5 and 1.
+    while read -r fragments expected took; do
+        apart $where --sync-every 4 "$fragments" > "$D/plan.yaml"
+        for s in 1 2 3 4 5 6 7 8; do steps 1 "$s" step_s "$(cut -d ' ' -f $s <<< "$took")"; done > "$D/log.jsonl"
+        [ "$(paro-plan --check "$D" --json | json 'map { sprintf "%.3f", $_->{ratio} } grep { $_->{term} eq "step_s" } @{$d->{terms}}')" = "$expected" ]
+    done << END
+--fragments=2 2.625 9 1 3 1 6 1 2 1
+--outer=G 2.500 9 1 1 2 6 1 1 2
+END
 }

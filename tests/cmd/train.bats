@@ -207,6 +207,15 @@ KEYS+='"tokens","tokens_per_s","update_s"]'
         each "abs(\$d->{state_bytes} - $memory) <= 0.01 * $memory" $s/log.jsonl
         each "abs(\$d->{slow_bytes} - $slow) <= 0.01 * $slow" $s/log.jsonl
     done
+    # With a compute rate: the share of the bound, here of one that the port of 1 Mbit/s sets, and its mean.
+    plan p synth:2x2,flops=1e15,inter=1Mbit/s --seq 32 --strategy IGG
+    run -0 --separate-stderr mpirun -np 4 paro-train p.yaml -d "$TEXT" -o bound --steps 4
+    awk -v bytes="$(sed -n 's/^  slow_bytes: //p' p.yaml)" '$1 == "bound_s:" && ($2 / (8 * bytes / 1e6) - 1) ^ 2 < 1e-6 { ok = 1 }
+        END { exit !ok }' p.yaml
+    each "abs(\$d->{bound_share} * \$d->{step_s} / $(sed -n 's/^  bound_s: //p' p.yaml) - 1) < 1e-9" bound/log.jsonl
+    mean=$(grep -o '"step_s":[0-9.e-]*' bound/log.jsonl | tail -n 3 | awk -F : -v bound="$(sed -n 's/^  bound_s: //p' p.yaml)" \
+        '{ s += $2 / 3 } END { printf "%.2f", bound / s }')
+    [[ $stderr == *"share of the bound $mean: "*" of sending alone, the mean step takes "* ]]
 }
 
 @test "--json, --log and --print-config speak once" {
