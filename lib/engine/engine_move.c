@@ -35,14 +35,36 @@ static void pack_exact(struct engine_move *m)
         atomic_store(&e->beyond, 1);
 }
 
-/* The outer step; without a gather of the anchor the master is laid out as it is. */
+static int sends_differences(const struct engine_move *m)
+{
+    return m->outer && m->engine->step.lane[STEP_OUTER_REDUCE].coded;
+}
+
+/* The master less the anchor, which has the same layout: an outer step of rate 0 leaves it in
+   the momentum. */
+static void pack_difference(struct engine_move *m)
+{
+    static const struct kern_outer difference = {.share = 1};
+    struct kern *k = &m->engine->device.mover;
+
+    k->op->outer(k, (float *)(uintptr_t)m->src, (float *)(uintptr_t)m->call.in,
+                 m->outer->anchor, DTYPE_F32, m->src_elems, &difference);
+}
+
+/* The outer step, from the sum of the masters, or of their differences to the anchor; without a
+   gather of the anchor the master is laid out as it is. */
 static void take_outer_step(struct engine_move *m)
 {
     const struct engine *e = m->engine;
     struct kern *k = &m->engine->device.mover;
     struct engine_unit *u = m->outer;
+    float *from = sends_differences(m) ? (float *)(uintptr_t)m->call.in : u->anchor;
 
-    k->op->outer(k, u->anchor, u->momentum, m->call.out, m->wire, m->dst_elems, &e->outer);
+    if (from != u->anchor)
+        device_zero(e->device.move, from, m->dst_elems * (int64_t)sizeof *from);
+    k->op->outer(k, from, u->momentum, m->call.out, m->wire, m->dst_elems, &e->outer);
+    if (from != u->anchor)
+        k->op->accumulate(k, u->anchor, DTYPE_F32, from, DTYPE_F32, m->dst_elems);
     if (!e->step.shape.has[STEP_OUTER_GATHER])
         k->op->convert(k, u->master, DTYPE_F32, u->anchor, DTYPE_F32, m->dst_elems);
 }
@@ -66,6 +88,8 @@ static enum stream_state pack_source(void *arg, struct err *err)
             return STREAM_DONE;
         if (m->outer && m->engine->exact)
             pack_exact(m);
+        else if (sends_differences(m))
+            pack_difference(m);
         else
             k->op->convert(k, (void *)(uintptr_t)m->call.in, m->wire, m->src, m->src_type,
                            m->src_elems);
@@ -224,7 +248,9 @@ static struct engine_move *outer_reduce_of(struct engine *e, int unit)
     u->outer_reduce = (struct engine_move){
         .call = {.handle = &u->size->handle[STEP_OUTER_REDUCE],
                  .in = e->buffers.outer_send,
-                 .out = e->buffers.outer_recv},
+                 .out = e->buffers.outer_recv,
+                 .residual = u->residual[STEP_OUTER_REDUCE],
+                 .round = e->step.lane[STEP_OUTER_REDUCE].coded},
         .wire = e->outer_type,
         .src = g->elems ? u->master + layout_offset(o->range, o->ranges, g->range->lo) : NULL,
         .src_type = DTYPE_F32,

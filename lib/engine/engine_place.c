@@ -81,10 +81,10 @@ static void place_memory(struct engine *e)
 static void place_residuals(struct engine *e)
 {
     for (int i = 0; i < e->model->units; i++)
-        for (int kind = STEP_REDUCE; kind <= STEP_CONVERT; kind++) {
+        for (int kind = STEP_REDUCE; kind <= STEP_OUTER_REDUCE; kind++) {
             struct engine_unit *u = &e->unit[i];
             int64_t elems = u->size ? u->size->handle[kind].residual_elems : 0;
-            if (elems)
+            if (elems && kind != STEP_SYNC)
                 u->residual[kind] = arena_take(&e->residuals, elems * 4);
         }
 }

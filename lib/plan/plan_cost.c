@@ -212,12 +212,10 @@ static void set_elem_bytes(struct plan_cost *b, enum step_lane kind)
     int params = kind == STEP_GATHER || kind == STEP_SYNC;
     enum plan_slow slow = params ? b->at->slow_params : b->at->slow_grads;
 
-    if (kind >= STEP_OUTER_REDUCE) {
-        b->elem_bytes[PLAN_FAST] = b->elem_bytes[PLAN_SLOW] = F32_BYTES;
-        return;
-    }
     b->elem_bytes[PLAN_FAST] = b->elem_bytes[PLAN_SLOW] =
-        dtype_bytes(params ? plan_params_wire(&b->at->settings) : b->at->wire_type);
+        kind >= STEP_OUTER_REDUCE
+            ? F32_BYTES
+            : dtype_bytes(params ? plan_params_wire(&b->at->settings) : b->at->wire_type);
     if (slow == PLAN_SLOW_INT8)
         b->elem_bytes[PLAN_SLOW] = 1 + 1.0 / BLOCK8_ELEMS;
 }

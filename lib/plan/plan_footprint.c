@@ -193,7 +193,8 @@ static struct plan_memory memory_of(const struct plan_cost *b, const struct plan
                     m.params - m.grads - m.optimizer;
         if (c->slow_grads && c->device == DEVICE_CPU) /* residuals of codings, in host memory */
             m.buffers +=
-                F32_BYTES * (residual_elems(b, STEP_REDUCE) + residual_elems(b, STEP_CONVERT));
+                F32_BYTES * (residual_elems(b, STEP_REDUCE) + residual_elems(b, STEP_CONVERT) +
+                             residual_elems(b, STEP_OUTER_REDUCE));
     }
     m.total = m.params + m.grads + m.optimizer + m.activations + m.buffers;
     mem_free(unit);

@@ -62,7 +62,7 @@ struct plan_strategy plan_inner(const struct plan_settings *settings, struct pla
 
 enum letter plan_outer(const struct plan_settings *s)
 {
-    return s->outer == LETTER_I ? LETTER_I : LETTER_G;
+    return s->outer == LETTER_I || s->slow_grads ? LETTER_I : LETTER_G;
 }
 
 int plan_fragment_of(const struct plan_settings *s, int64_t step)
@@ -150,9 +150,8 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
         if (k >= STEP_OUTER_REDUCE ? !apart : apart) /* groups meet in the outer step alone */
             lane->phases &= k >= STEP_OUTER_REDUCE ? 0 : ~across;
         lane->trimmed = layout_phases_trim(l, lane->phases);
-        lane->coded =
-            (k == STEP_REDUCE || k == STEP_CONVERT ? s->slow_grads : s->slow_params) &&
-            lane->trimmed & across;
+        lane->coded = (k == STEP_GATHER || k == STEP_SYNC ? s->slow_params : s->slow_grads) &&
+                      lane->trimmed & across;
         out.shape.has[k] = out.space.has[k] = lane->trimmed != 0;
     }
     int gathers = out.shape.has[STEP_GATHER];

@@ -152,7 +152,8 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
  *               ranks, as it is with one group
  * fragments     F, H at most: units take their outer steps in F turns of a period, each during
  *               the micro-steps of a step, whose update begins with its result; 0: at its end
- * outer         layout of the outer state (the anchor, and its momentum), I or G; N: as G
+ * outer         layout of the outer state (the anchor, and its momentum), I or G; N: as G, or
+ *               with slow_grads as I, since differences to the anchor are sent then
  * chunk_bytes   maximal size of a sub-chunk on the network
  */
 #define PLAN_SETTINGS                                                                          \

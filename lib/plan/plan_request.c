@@ -226,12 +226,11 @@ static int set_search(struct plan_search *s, const struct plan_request *request,
         return err_set(err, ERR_INPUT,
                        "--fragments %d with --sync-every %d, expected at most as many",
                        request->fragments, request->sync_every);
-    if (request->sync_every &&
-        (model->sparse.share > 0 || request->slow_params || request->slow_grads))
+    if (request->sync_every && (model->sparse.share > 0 || request->slow_params))
         return err_set(err, ERR_INPUT, "--sync-every with %s, expected one of them",
-                       model->sparse.share > 0 ? "--trainable sparse"
-                       : request->slow_params  ? "--slow-params int8"
-                                               : "--slow-grads int8");
+                       model->sparse.share > 0 ? "--trainable sparse" : "--slow-params int8");
+    if (request->outer == LETTER_G && request->slow_grads)
+        return err_set(err, ERR_INPUT, "--slow-grads int8 with --outer G, expected --outer I");
     if (model->sparse.share > 0 && (s->at.device != DEVICE_CPU || s->at.slow_params))
         return err_set(
             err, ERR_INPUT,

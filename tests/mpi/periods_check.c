@@ -8,6 +8,7 @@
  *   own parameters: from them that step is computed here, of two periods, with momentum;
  * - with fragments a second run has no turn in its last step: the update of units that had one
  *   begins at the outer step's result instead, and other units have the same bits;
+ * - differences in int8 give the same step to within their rounding;
  * - with outer rate 1 and no momentum the outer step is the groups' mean;
  * - groups with the same data, so that their mean is what each of them has, train as all ranks
  *   do together that synchronise each step (for 2^n groups of equal size).
@@ -29,6 +30,7 @@ struct way {                /* a run */
     enum letter outer;
     const char *strategy;
     int fragments, without; /* without: no unit has a turn in the last step */
+    enum plan_slow slow;
 };
 
 static int64_t elems_of(const struct check *c)
@@ -96,10 +98,11 @@ static struct trained run(struct check *c, struct way w)
 
     c->plan.sync_every = w.every;
     c->plan.fragments = w.fragments;
+    c->plan.slow_grads = w.slow;
     c->plan.outer = w.outer;
     alike = w.alike;
     if (plan_strategy_parse(w.strategy, &c->plan.strategy, &err) ||
-        engine_open(&e, c->world, &c->plan, &(struct engine_options){.exact = 1}, &err) ||
+        engine_open(&e, c->world, &c->plan, &(struct engine_options){.exact = !w.slow}, &err) ||
         world_agree(c->world, engine_load(e, &(struct engine_source){values, NULL, c}, 0, &err),
                     &err) ||
         engine_audit(e, &err))
@@ -154,7 +157,8 @@ static void check_steps(struct check *c, const char *strategy, enum letter outer
     float *m = mem_new((size_t)elems, sizeof *m);
 
     for (int p = 0; p < PERIODS; p++) {
-        struct way w = {H, H * (p + 1), 0, lr, momentum, 0, outer, strategy, 0, 0};
+        struct way w = {H,     H * (p + 1), 0, lr, momentum,      0,
+                        outer, strategy,    0, 0,  PLAN_SLOW_SAME};
         before[p] = run(c, w);
         w.last = 1;
         after[p] = run(c, w);
@@ -222,7 +226,7 @@ static void check_turns(struct check *c, const char *strategy, enum letter outer
                         double momentum)
 {
     enum { STEPS = 4 };
-    struct way w = {H, 0, 0, lr, momentum, 0, outer, strategy, H, 0};
+    struct way w = {H, 0, 0, lr, momentum, 0, outer, strategy, H, 0, PLAN_SLOW_SAME};
     int groups = c->plan.groups.count, ok = 1, turns = 0;
     int64_t elems = elems_of(c);
     struct state *state = mem_new((size_t)elems, sizeof *state);
@@ -270,14 +274,55 @@ static void check_turns(struct check *c, const char *strategy, enum letter outer
            strategy);
 }
 
+/*
+ * One outer step with differences in int8.  An element is rounded by 1/128 of its block's
+ * largest at most (exec_block8.h), in each of the g - 1 sends of a partial sum and once for the
+ * sum.  The sum of j differences is j M at most, M the largest of all: the mean is off by
+ * (g + 1) M / 256.
+ */
+static void check_coded(struct check *c, const char *strategy, double lr, double momentum)
+{
+    struct way w = {H, H, 0, lr, momentum, 0, LETTER_I, strategy, 0, 0, PLAN_SLOW_INT8};
+    int groups = c->plan.groups.count, ok = 1;
+    int64_t elems = elems_of(c), at = 0;
+    struct trained before = run(c, w), after;
+    double most = 0, moved = 0;
+    float *anchor = mem_new((size_t)elems, sizeof *anchor);
+
+    w.last = 1;
+    after = run(c, w);
+    for (int u = 0; u < c->plan.model.units; u++) {
+        int64_t n = c->plan.model.unit[u].trained;
+        values(c, u, 0, (struct range){0, n}, anchor + at, &err);
+        at += n;
+    }
+    for (at = 0; at < groups * elems; at++)
+        most = fmax(most, fabs((double)before.group[at] - (double)anchor[at % elems]));
+    double off = lr * (1 + momentum) * most * (groups + 1) / 256;
+    for (at = 0; at < elems; at++) {
+        struct state s = {(double)anchor[at], 0};
+        double expected = outer_step(c, &before, at, &w, &s);
+        moved += fabs(expected - (double)anchor[at]) / (double)elems;
+        for (int k = 0; k < groups; k++) {
+            ok &= fabs((double)after.group[k * elems + at] - expected) <= off + 0x1p-22;
+            ok &= after.group[k * elems + at] == after.group[at];
+        }
+    }
+    expect(c, ok, "differences in int8", strategy);
+    expect(c, moved > 4 * off, "a step that is larger than its rounding", strategy);
+    mem_free(anchor);
+    mem_free(before.group);
+    mem_free(after.group);
+}
+
 /* Groups with the same data: a rate of 1 takes over what each of them has.  The gradient is
    then 2^n times that of a group, so that both are rounded alike. */
 static void check_alike(struct check *c, const char *strategy, enum letter outer)
 {
     int64_t elems = elems_of(c);
-    struct way w = {H, PERIODS * H, 1, 1, 0, 1, outer, strategy, 0, 0};
-    struct trained one = run(c, w),
-                   each = run(c, (struct way){0, w.steps, 0, 0, 0, 1, outer, "NNN", 0, 0});
+    struct way w = {H, PERIODS * H, 1, 1, 0, 1, outer, strategy, 0, 0, PLAN_SLOW_SAME};
+    struct trained one = run(c, w), each = run(c, (struct way){0, w.steps, 0, 0, 0, 1, outer,
+                                                               "NNN", 0, 0, PLAN_SLOW_SAME});
 
     expect(c, memcmp(one.group, each.group, (size_t)elems * sizeof(float)) == 0,
            "groups with the same data", strategy);
@@ -303,6 +348,7 @@ int main(int argc, char **argv)
         check_steps(&c, strategy[i], outer, 0.7, 0.9);
         check_steps(&c, strategy[i], outer, 1, 0);
         check_turns(&c, strategy[i], outer, 0.7, 0.9);
+        check_coded(&c, strategy[i], 0.7, 0.9);
         if (equal)
             check_alike(&c, strategy[i], outer);
     }
