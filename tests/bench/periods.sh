@@ -84,13 +84,13 @@ picture() {
 
 # eval_loss H SEED STEPS EVAL-EVERY OPTION...: rows "step loss" of reserved text
 eval_loss() {
-    h=$1 seed=$2 steps=$3 every=$4
+    h=$1 seed=$2 steps=$3 evaluated=$4
     shift 4
     plan "loss-$h" "$h" -i synth:4x1,flops=1e10 --micro-batch 2 --seq 128 --strategy NNN
     rm -rf run
     # shellcheck disable=SC2086
     mpirun -n 4 paro-train "loss-$h.yaml" -d "$TEXT" -o run --steps "$steps" --warmup 20 --lr "$LR" $OUTER \
-        --seed "$seed" --eval-every "$every" --keep 1 --json "$@" > "loss-$h-$seed.jsonl" 2> said ||
+        --seed "$seed" --eval-every "$evaluated" --keep 1 --json "$@" > "loss-$h-$seed.jsonl" 2> said ||
         die "H $h: $(tail -n 1 said)"
     sed -n 's/.*"step":\([0-9]*\).*"eval_loss":\([0-9.]*\).*/\1 \2/p' "loss-$h-$seed.jsonl"
 }
