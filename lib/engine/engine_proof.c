@@ -90,7 +90,7 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
    `first`, the audited unit of the same size.  One agreement covers all units. */
 static int audit_shares(const struct engine *e, int unit, int first, struct err *err)
 {
-    for (int i = 0; i < ENGINE_GROUP; i++) {
+    for (int i = 0; i < (e->periods ? ENGINE_GROUP : ENGINE_OUTER); i++) {
         const struct engine_share *s = &e->unit[unit].share[i], *f = &e->unit[first].share[i];
         int64_t sum = 0;
         for (int k = 0; k < s->ranges; k++)
