@@ -77,7 +77,7 @@ picture() {
         done
         awk '{ print $1 + 0, $2, $6, "measured" }' rows
     } > points
-    "$PLOT" "$(basename "$MODEL" .json), 4 groups of 2 ranks, 2 micro-batches of 1 x 256 tokens" \
+    "$PLOT" "$(basename "$MODEL" .json), 4 groups of 2 ranks, 2 micro-batches of 1 x 256 tokens${FRAGMENTS:+, in turns}" \
         < points 3> periods.svg || exit 2
     echo "# the picture is $OUT/periods/periods.svg"
 }
