@@ -134,7 +134,8 @@ int plan_periods_search(struct plan_search *s, char gain[PLAN_PERIODS_GAIN], str
         return 0;
     }
     if (s->at.fragments)
-        snprintf(turns, sizeof turns, ", in %d fragments", s->at.fragments);
+        snprintf(turns, sizeof turns, ", in %d fragment%s", s->at.fragments,
+                 &"s"[s->at.fragments == 1]);
     int n = snprintf(
         gain, PLAN_PERIODS_GAIN,
         "%s/%d: groups synchronise every %d steps%s, which is another optimizer: %.4g"
