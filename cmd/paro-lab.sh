@@ -457,7 +457,7 @@ mount_own() {
     cd "$cwd" || die "cannot enter '$cwd' in the lab, expected a folder outside /dev/shm"
     mkdir -m 700 $LAB $LAB/tmp || exit 2
     # Open MPI 4 fails where two launches make its folder at once.
-    mkdir -p -m 700 "$LAB/tmp/ompi.paro-lab.$EUID/kept" || exit 2
+    mkdir -m 700 "$LAB/tmp/ompi.paro-lab.$EUID"{,/kept} || exit 2
 }
 
 # Names of nodes are known everywhere in the lab, and no name server is asked for them.

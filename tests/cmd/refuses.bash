@@ -71,7 +71,7 @@ soon() {
 }
 
 # What a run says on standard error beside where it resumes and what it did.
-warnings() { grep -vE '^paro-train: (resumes from|starts a new run|done|stopped) ?' "$1" || true; }
+warnings() { grep -vE '^paro-train: (resumes from|starts a new run|done|stopped|share of the bound|[0-9.]+ [a-z]+ = computing) ?' "$1" || true; }
 # no_warning FILE: it has none.
 no_warning() { [ -z "$(warnings "$1")" ] || { cat "$1"; return 1; }; }
 # one_warning WORDS: the file `said` has one, with WORDS.
