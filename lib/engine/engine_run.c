@@ -23,9 +23,10 @@ struct engine_list *engine_list(struct engine *e, enum engine_lists which, int m
     shape.micros = micros;
     l->early = shape.early_update = which == ENGINE_EARLY || which == ENGINE_ENDS_EARLY;
     l->ends = which == ENGINE_ENDS || which == ENGINE_ENDS_EARLY;
-    shape.outer = l->ends                                ? STEP_OUTER_LAST
-                  : e->periods && e->plan->fragments > 0 ? STEP_OUTER_FIRST
-                                                         : STEP_OUTER_NONE;
+    if (l->ends)
+        shape.outer = STEP_OUTER_LAST;
+    else if (shape.outer == STEP_OUTER_LAST)
+        shape.outer = STEP_OUTER_NONE;
     if (which == ENGINE_EVALUATIONS) {
         shape.evaluate = 1;
         shape.first_trained = shape.visits;

@@ -67,9 +67,10 @@ enum letter plan_outer(const struct plan_settings *s)
 
 int plan_fragment_of(const struct plan_settings *s, int64_t step)
 {
-    int64_t every = s->sync_every, at = s->fragments ? (step - 1) % every : 0;
-    int64_t turn = s->fragments ? (at * s->fragments + every - 1) / every : 0;
-
+    if (!s->fragments)
+        return -1;
+    int64_t every = s->sync_every, at = (step - 1) % every;
+    int64_t turn = (at * s->fragments + every - 1) / every;
     return turn < s->fragments && turn * every / s->fragments == at ? (int)turn : -1;
 }
 

@@ -95,11 +95,16 @@ eval_loss() {
     sed -n 's/.*"step":\([0-9]*\).*"eval_loss":\([0-9.]*\).*/\1 \2/p' "loss-$h-$seed.jsonl"
 }
 
-reached() {
-    echo "# $(basename "$MODEL"), steps of 4 x 2 x 128 tokens, learning rate $LR: with the loss after $STEPS of all ranks"
+# heads: the line above the rows of the seeds
+heads() {
     printf '%-6s %9s' '# seed' 'H 0'
     for h in $EVERY; do printf ' %18s' "H $h"; done
     echo
+}
+
+reached() {
+    echo "# $(basename "$MODEL"), steps of 4 x 2 x 128 tokens, learning rate $LR: with the loss after $STEPS of all ranks"
+    heads
     for seed in $(seq "$SEEDS"); do
         each=$(eval_loss 0 "$seed" "$STEPS" "$STEPS" --schedule constant | cut -d ' ' -f 2)
         printf '%-6s %9.4f' "$seed" "$each"
@@ -113,9 +118,7 @@ reached() {
 
 loss() {
     echo "# $(basename "$MODEL"), $STEPS steps of 4 x 2 x 128 tokens, learning rate $LR: loss of reserved text"
-    printf '%-6s %9s' '# seed' 'H 0'
-    for h in $EVERY; do printf ' %18s' "H $h"; done
-    echo
+    heads
     for seed in $(seq "$SEEDS"); do
         for h in 0 $EVERY; do
             now=$(eval_loss "$h" "$seed" "$STEPS" "$STEPS" | cut -d ' ' -f 2)

@@ -146,63 +146,27 @@ static void expect(struct check *c, int ok, const char *what, const char *strate
         printf("not ok %s: %s\n", strategy, what);
 }
 
-/* Two periods, from what the groups have at the end of each. */
-static void check_steps(struct check *c, const char *strategy, enum letter outer, double lr,
-                        double momentum)
-{
-    int groups = c->plan.groups.count, ok = 1;
-    int64_t elems = elems_of(c), at = 0;
-    struct trained before[PERIODS], after[PERIODS];
-    double *anchor = mem_new((size_t)elems, sizeof *anchor), moved = 0, apart = 0;
-    float *m = mem_new((size_t)elems, sizeof *m);
-
-    for (int p = 0; p < PERIODS; p++) {
-        struct way w = {H,     H * (p + 1), 0, lr, momentum,      0,
-                        outer, strategy,    0, 0,  PLAN_SLOW_SAME};
-        before[p] = run(c, w);
-        w.last = 1;
-        after[p] = run(c, w);
-    }
-    for (int u = 0; u < c->plan.model.units; u++)
-        for (int64_t x = 0; x < c->plan.model.unit[u].trained; x++, at++) {
-            float first;
-            values(c, u, 0, (struct range){x, x + 1}, &first, &err);
-            anchor[at] = (double)first;
-        }
-    for (int p = 0; p < PERIODS; p++)
-        for (at = 0; at < elems; at++) {
-            double sum = 0;
-            for (int k = 0; k < groups; k++)
-                sum += (double)before[p].group[k * elems + at];
-            double d = anchor[at] - sum / groups, now = momentum * (double)m[at] + d;
-            double expected = anchor[at] - lr * (d + momentum * now);
-            m[at] = (float)now;
-            for (int k = 0; k < groups; k++)
-                ok &= is_near(after[p].group[k * elems + at], expected);
-            if (lr == 1 && momentum == 0)
-                ok &= after[p].group[at] == (float)(sum / groups);
-            moved += fabs(d);
-            apart += fabs((double)before[p].group[at] - (double)before[p].group[elems + at]);
-            anchor[at] = (double)after[p].group[at];
-        }
-    expect(c, ok, "the outer step", strategy);
-    expect(c, moved > 0 && apart > 0, "groups that do not differ", strategy);
-    for (int p = 0; p < PERIODS; p++) {
-        mem_free(before[p].group);
-        mem_free(after[p].group);
-    }
-    mem_free(anchor);
-    mem_free(m);
-}
-
 struct state { /* of one element */
     double anchor;
     float m;
 };
 
-/* The outer step with the mean of what the groups have at `at`. */
-static double outer_step(const struct check *c, const struct trained *t, int64_t at,
-                         const struct way *w, struct state *s)
+/* The states that training begins with. */
+static struct state *first_states(struct check *c)
+{
+    struct state *state = mem_new((size_t)elems_of(c), sizeof *state), *next = state;
+
+    for (int u = 0; u < c->plan.model.units; u++)
+        for (int64_t x = 0; x < c->plan.model.unit[u].trained; x++) {
+            float first;
+            values(c, u, 0, (struct range){x, x + 1}, &first, &err);
+            *next++ = (struct state){(double)first, 0};
+        }
+    return state;
+}
+
+/* What the groups have at `at`, on average. */
+static double mean_of(const struct check *c, const struct trained *t, int64_t at)
 {
     int groups = c->plan.groups.count;
     int64_t elems = elems_of(c);
@@ -210,11 +174,53 @@ static double outer_step(const struct check *c, const struct trained *t, int64_t
 
     for (int k = 0; k < groups; k++)
         sum += (double)t->group[k * elems + at];
-    double d = s->anchor - sum / groups, now = w->momentum * (double)s->m + d;
+    return sum / groups;
+}
+
+/* The outer step with that mean. */
+static double outer_step(double mean, const struct way *w, struct state *s)
+{
+    double d = s->anchor - mean, now = w->momentum * (double)s->m + d;
     double x = s->anchor - w->lr * (d + w->momentum * now);
+
     s->m = (float)now;
     s->anchor = (double)(float)x;
     return x;
+}
+
+/* Two periods, from what the groups have at the end of each. */
+static void check_steps(struct check *c, const char *strategy, enum letter outer, double lr,
+                        double momentum)
+{
+    int groups = c->plan.groups.count, ok = 1;
+    int64_t elems = elems_of(c);
+    struct trained before, after;
+    struct state *state = first_states(c);
+    struct way w = {H, 0, 0, lr, momentum, 0, outer, strategy, 0, 0, PLAN_SLOW_SAME};
+    double moved = 0, apart = 0;
+
+    for (w.steps = H; w.steps <= PERIODS * H; w.steps += H) {
+        w.last = 0;
+        before = run(c, w);
+        w.last = 1;
+        after = run(c, w);
+        for (int64_t at = 0; at < elems; at++) {
+            double mean = mean_of(c, &before, at);
+            moved += fabs(state[at].anchor - mean);
+            double expected = outer_step(mean, &w, &state[at]);
+            for (int k = 0; k < groups; k++)
+                ok &= is_near(after.group[k * elems + at], expected);
+            if (lr == 1 && momentum == 0)
+                ok &= after.group[at] == (float)mean;
+            apart += fabs((double)before.group[at] - (double)before.group[elems + at]);
+            state[at].anchor = (double)after.group[at];
+        }
+        mem_free(before.group);
+        mem_free(after.group);
+    }
+    expect(c, ok, "the outer step", strategy);
+    expect(c, moved > 0 && apart > 0, "groups that do not differ", strategy);
+    mem_free(state);
 }
 
 /*
@@ -229,12 +235,10 @@ static void check_turns(struct check *c, const char *strategy, enum letter outer
     struct way w = {H, 0, 0, lr, momentum, 0, outer, strategy, H, 0, PLAN_SLOW_SAME};
     int groups = c->plan.groups.count, ok = 1, turns = 0;
     int64_t elems = elems_of(c);
-    struct state *state = mem_new((size_t)elems, sizeof *state);
+    struct state *state = first_states(c);
     struct trained before = run(c, w), after, without, last;
     double moved = 0;
 
-    for (int64_t at = 0; at < elems; at++)
-        state[at].anchor = (double)before.group[at];
     for (w.steps = 1; w.steps <= STEPS; w.steps++) {
         int64_t at = 0;
         w.without = 1;
@@ -248,9 +252,9 @@ static void check_turns(struct check *c, const char *strategy, enum letter outer
             turns += turn;
             for (int64_t n = c->plan.model.unit[u].trained; n > 0; n--, at++) {
                 struct state end = state[at];
-                double ends = outer_step(c, &without, at, &w, &end), x = 0;
+                double ends = outer_step(mean_of(c, &without, at), &w, &end), x = 0;
                 if (turn)
-                    x = outer_step(c, &before, at, &w, &state[at]);
+                    x = outer_step(mean_of(c, &before, at), &w, &state[at]);
                 for (int k = 0; k < groups; k++) {
                     int64_t i = k * elems + at;
                     double a = (double)after.group[i], b = (double)before.group[i],
@@ -284,25 +288,20 @@ static void check_coded(struct check *c, const char *strategy, double lr, double
 {
     struct way w = {H, H, 0, lr, momentum, 0, LETTER_I, strategy, 0, 0, PLAN_SLOW_INT8};
     int groups = c->plan.groups.count, ok = 1;
-    int64_t elems = elems_of(c), at = 0;
+    int64_t elems = elems_of(c), at;
+    struct state *state = first_states(c);
     struct trained before = run(c, w), after;
     double most = 0, moved = 0;
-    float *anchor = mem_new((size_t)elems, sizeof *anchor);
 
     w.last = 1;
     after = run(c, w);
-    for (int u = 0; u < c->plan.model.units; u++) {
-        int64_t n = c->plan.model.unit[u].trained;
-        values(c, u, 0, (struct range){0, n}, anchor + at, &err);
-        at += n;
-    }
     for (at = 0; at < groups * elems; at++)
-        most = fmax(most, fabs((double)before.group[at] - (double)anchor[at % elems]));
+        most = fmax(most, fabs((double)before.group[at] - state[at % elems].anchor));
     double off = lr * (1 + momentum) * most * (groups + 1) / 256;
     for (at = 0; at < elems; at++) {
-        struct state s = {(double)anchor[at], 0};
-        double expected = outer_step(c, &before, at, &w, &s);
-        moved += fabs(expected - (double)anchor[at]) / (double)elems;
+        double was = state[at].anchor;
+        double expected = outer_step(mean_of(c, &before, at), &w, &state[at]);
+        moved += fabs(expected - was) / (double)elems;
         for (int k = 0; k < groups; k++) {
             ok &= fabs((double)after.group[k * elems + at] - expected) <= off + 0x1p-22;
             ok &= after.group[k * elems + at] == after.group[at];
@@ -310,7 +309,7 @@ static void check_coded(struct check *c, const char *strategy, double lr, double
     }
     expect(c, ok, "differences in int8", strategy);
     expect(c, moved > 4 * off, "a step that is larger than its rounding", strategy);
-    mem_free(anchor);
+    mem_free(state);
     mem_free(before.group);
     mem_free(after.group);
 }
