@@ -41,14 +41,16 @@ static int sends_differences(const struct engine_move *m)
 }
 
 /* The master less the anchor, which has the same layout: an outer step of rate 0 leaves it in
-   the momentum. */
+   the momentum, which may not be NaN before. */
 static void pack_difference(struct engine_move *m)
 {
     static const struct kern_outer difference = {.share = 1};
     struct kern *k = &m->engine->device.mover;
+    float *to = (float *)(uintptr_t)m->call.in;
 
-    k->op->outer(k, (float *)(uintptr_t)m->src, (float *)(uintptr_t)m->call.in,
-                 m->outer->anchor, DTYPE_F32, m->src_elems, &difference);
+    device_zero(m->engine->device.move, to, m->src_elems * (int64_t)sizeof *to);
+    k->op->outer(k, (float *)(uintptr_t)m->src, to, m->outer->anchor, DTYPE_F32, m->src_elems,
+                 &difference);
 }
 
 /* The outer step, from the sum of the masters, or of their differences to the anchor; without a
