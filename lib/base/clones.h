@@ -7,12 +7,13 @@
  * when the program starts.  Uses levels instead of single features, since 16-bit elements also
  * need AVX512BW (bf16 sums are twice as fast).  Sanitizer builds define it empty: their
  * start-up comes after the selection.  no-trapping-math changes no result, but clamps need it
- * to be vectorized.
+ * to be vectorized.  no-thread-jumps: else both sides of a clamp are computed to their end, and
+ * of gate / (1 + exp(88)) that is a denormal number, 80 cycles.
  */
 #ifndef KERN_CLONES
 #define KERN_CLONES                                                                            \
     __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"),               \
-                   optimize("O3", "no-trapping-math")))
+                   optimize("O3", "no-trapping-math", "no-thread-jumps")))
 #endif
 
 /*

@@ -42,24 +42,17 @@ KERN_INLINE float kern_dot(const float *x, const float *y, int64_t n)
     return sum;
 }
 
-/* May ignore a NaN: later computation with that element shows it. */
+/*
+ * May ignore a NaN: later computation with that element shows it.  No comparison of lanes,
+ * which AVX2 would make of their numbers one by one.
+ */
 KERN_INLINE float kern_max(const float *x, int64_t n)
 {
-    kern_lanes m = {0};
     float max = x[0];
-    int64_t i = 0;
 
-    m += max;
-    for (; i + 16 <= n; i += 16) {
-        kern_lanes v = *(const kern_lanes *)(x + i);
-        kern_masks keep = m > v; /* all ones or all zeros */
-
-        m = (kern_lanes)((keep & (kern_masks)m) | (~keep & (kern_masks)v));
-    }
-    for (; i < n; i++)
+#pragma omp simd reduction(max : max)
+    for (int64_t i = 1; i < n; i++)
         max = max > x[i] ? max : x[i];
-    for (int l = 0; l < 16; l++)
-        max = max > m[l] ? max : m[l];
     return max;
 }
 
