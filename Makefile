@@ -97,17 +97,17 @@ CU          = g++ -x c++ -std=c++17 -fno-exceptions $(filter-out -Wextra,$(BOTH)
 else ifneq ($(CUDA),)
 $(error CUDA is '$(CUDA)', expected 1 or emulated)
 endif
-PARTS   := cuda nccl cudnn
+OPTIONAL := cuda nccl cudnn
 part     = $(filter-out lib/topo/%,$(wildcard $(foreach e,.c _*.c .cu _*.cu,lib/*/*_$1$e)))
 # KNOWS: sources of optional parts; their objects are in B, all others in O
-KNOWS   := $(sort $(filter-out %_none.c,$(foreach p,$(PARTS),$(call part,$p))))
+KNOWS   := $(sort $(filter-out %_none.c,$(foreach p,$(OPTIONAL),$(call part,$p))))
 # oneDNN 2 and 3 have different interfaces; each has its own source file here.  Without headers
 # the file for version 3 is compiled, and the compiler's error names the missing header.
 ONEDNN  := $(shell echo DNNL_VERSION_MAJOR | \
            $(CC) -E -P -include oneapi/dnnl/dnnl_version.h - 2>/dev/null)
 UNFIT   := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),%_f16_none.c,%_f16_x86.c) \
            $(if $(filter 2,$(ONEDNN)),%_onednn3.c,%_onednn2.c)
-ABSENT  := $(foreach p,$(PARTS),$(if $(filter $p,$(HAS)),%_$p_none.c,\
+ABSENT  := $(foreach p,$(OPTIONAL),$(if $(filter $p,$(HAS)),%_$p_none.c,\
            $(filter-out %_none.c,$(call part,$p))))
 # BORDERS: sources of libraries for other programs; B/libparo.a has none of them
 BORDERS := $(wildcard lib/paro/*.c lib/preload/*.c lib/plugin/*.c)
