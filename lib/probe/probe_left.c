@@ -41,6 +41,8 @@ struct contest { /* one level's measurement */
                            rank 0 */
     struct runner *runner;
     struct stream *stream;
+    double most_Bps; /* of all ranks, by the level's rates: more comes from a shaper's bucket,
+                        which fills while ranks rest */
 };
 
 struct traffic { /* an operation of the runner: all laps, then the ends */
@@ -167,7 +169,7 @@ static int left_alternate(struct contest *c, struct topo_level *level, struct er
         mem_free(all);
         if (rc)
             return -1;
-        rate[rounds] = part_of_one(round.beside_Bps, round.Bps);
+        rate[rounds] = part_of_one(round.beside_Bps, fmin(round.Bps, c->most_Bps));
         compute[rounds++] = part_of_one(round.beside_flops, round.flops);
         if (probe_late(w, start, rounds, level_s, &late, err))
             return -1;
@@ -234,9 +236,11 @@ int probe_left(struct probe *p, const struct probe_views *views, struct probe_wo
         double Bps = l == 0   ? level->member_Bps
                      : l == 1 ? topo_slowest_port_Bps(t)
                               : level->port_Bps;
-        int64_t bytes = lap_bytes(p, views->view[l ? l : 1].groups, Bps);
+        const struct groups *g = views->view[l ? l : 1].groups;
+        int64_t bytes = lap_bytes(p, g, Bps);
         double laps = Bps * round_s / (double)bytes;
-        struct contest c = {.probe = p, .work = work};
+        struct contest c = {
+            .probe = p, .work = work, .most_Bps = Bps * (l == 0 ? g->ranks : g->count)};
         rc = prepare_rows(&c, views, l, bytes, err);
         c.round.laps = laps < LAPS_LEAST  ? LAPS_LEAST
                        : laps > LAPS_MOST ? LAPS_MOST
