@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "value/value_json_out.h"
-#include "bench/bench_parts.h"
 
 static int64_t emit_target_whole(enum emit_coll coll, const struct bench_row *r)
 {

@@ -4,7 +4,6 @@
  * names file, line and key.  Shares the table of keys with the printer.
  */
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

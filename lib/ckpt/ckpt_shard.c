@@ -6,7 +6,6 @@
  * its ranges one after the other.  Its blocks lie in the file as the manifest lists them.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -9,7 +9,6 @@
 
 #include "base/mem.h"
 #include "exec/exec_nccl.h"
-#include "pick/pick.h"
 
 /*
  * Bytes in flight through a port, each way: enough to keep it busy while a rank waits for a

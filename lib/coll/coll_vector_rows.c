@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "layout/layout.h"
-#include "pick/pick.h"
 #include "pick/pick_auto.h"
 
 /* Whether every rank has the whole vector, before or afterwards or both, rather than blocks. */

@@ -7,7 +7,6 @@
 #include "engine/engine_inside.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kern/kern_cpu.h"

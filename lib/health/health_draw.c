@@ -3,7 +3,6 @@
  * Draws a verdict: a matrix of the rates between all hosts, with the rates of their ports as
  * margins, a sign at hosts and a frame around cells named in findings.
  */
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"

@@ -14,7 +14,6 @@
  * suspected pairs enter a round first, and a shift not used yet fills it.  A port thereby gets
  * other partners.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"

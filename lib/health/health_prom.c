@@ -11,7 +11,6 @@
 
 #include "base/io.h"
 #include "value/value_prom.h"
-#include "health/health_store.h"
 #include "health/health_parts.h"
 
 static void prom_put_head(FILE *f, const char *name, const char *help)

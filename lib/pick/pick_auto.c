@@ -6,7 +6,6 @@
 #include "pick/pick_auto.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"

@@ -3,7 +3,6 @@
 #include "pick/pick_table.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"

@@ -5,7 +5,6 @@
  * processors and gives them separate rounds, because ranks that wait for a processor look far.
  */
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

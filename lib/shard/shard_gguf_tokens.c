@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/mem.h"
 #include "value/value_tree.h"
 #include "token/token.h"

@@ -5,7 +5,6 @@
  * block lies inside one tensor, so it is one piece, written (unchanged or converted) once for
  * each file tensor that it belongs to; a tied head is a second one.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
  * Converts a checkpoint from one plan to another.  The shards are cut differently; the run's
  * entry, the set of trained tensors, config.json and source/ are kept.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

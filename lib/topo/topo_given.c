@@ -5,7 +5,6 @@
  */
 #include "topo/topo_given.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"

@@ -10,7 +10,6 @@
  * GPUs are PCI devices that compute; without any a rank is a NUMA node.  The rates of PCIe
  * links and of NVLink are those that the file states: raw ones, with their headers.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"

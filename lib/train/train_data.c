@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/mem.h"
 #include "base/run_folder.h"
 #include "train/train_inside.h"

@@ -3,7 +3,6 @@
  * Fills shard files with values: from this rank's states, now or when they were copied, or from
  * the rank that owns the shard.
  */
-#include <stdlib.h>
 
 #include "train/train_inside.h"
 

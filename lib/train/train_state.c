@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/mem.h"

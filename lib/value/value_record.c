@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
 
 enum { KEYS_BYTES = 1024, WORD_MOST = 255 };
 

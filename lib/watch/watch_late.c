@@ -25,7 +25,6 @@
  * partners).  So a disturbance of one block, however large, accuses nobody.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"

@@ -9,7 +9,6 @@
 #include "value/value_json_out.h"
 #include "base/mem.h"
 #include "value/value_prom.h"
-#include "health/health_store.h"
 #include "watch/watch_parts.h"
 
 /* The rank with the largest lateness; -1: lateness was not judged. */

@@ -7,7 +7,6 @@
 #include "world/world_mpi.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
