@@ -78,78 +78,49 @@ static int mpi_handle_call(const struct preload_mpi_call *c)
     return rc;
 }
 
+/* Handles a call of MPI with these members of struct preload_mpi_call. */
+#define CALL(form_, ...)                                                                       \
+    mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_##form_, __VA_ARGS__})
+
 EXPORT int MPI_Allgather(const void *in, int in_count, MPI_Datatype in_type, void *out,
                          int count, MPI_Datatype type, MPI_Comm comm)
 {
-    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_ALLGATHER,
-                                                      .in = in,
-                                                      .in_count = in_count,
-                                                      .in_type = in_type,
-                                                      .out = out,
-                                                      .count = count,
-                                                      .type = type,
-                                                      .comm = comm});
+    return CALL(ALLGATHER, .in = in, .in_count = in_count, .in_type = in_type, .out = out,
+                .count = count, .type = type, .comm = comm);
 }
 
 EXPORT int MPI_Allgatherv(const void *in, int in_count, MPI_Datatype in_type, void *out,
                           const int *counts, const int *displs, MPI_Datatype type,
                           MPI_Comm comm)
 {
-    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_ALLGATHERV,
-                                                      .in = in,
-                                                      .in_count = in_count,
-                                                      .in_type = in_type,
-                                                      .out = out,
-                                                      .counts = counts,
-                                                      .displs = displs,
-                                                      .type = type,
-                                                      .comm = comm});
+    return CALL(ALLGATHERV, .in = in, .in_count = in_count, .in_type = in_type, .out = out,
+                .counts = counts, .displs = displs, .type = type, .comm = comm);
 }
 
 EXPORT int MPI_Reduce_scatter(const void *in, void *out, const int *counts, MPI_Datatype type,
                               MPI_Op op, MPI_Comm comm)
 {
-    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_REDUCE_SCATTER,
-                                                      .in = in,
-                                                      .out = out,
-                                                      .counts = counts,
-                                                      .type = type,
-                                                      .op = op,
-                                                      .comm = comm});
+    return CALL(REDUCE_SCATTER, .in = in, .out = out, .counts = counts, .type = type, .op = op,
+                .comm = comm);
 }
 
 EXPORT int MPI_Reduce_scatter_block(const void *in, void *out, int count, MPI_Datatype type,
                                     MPI_Op op, MPI_Comm comm)
 {
-    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_REDUCE_SCATTER_BLOCK,
-                                                      .in = in,
-                                                      .out = out,
-                                                      .count = count,
-                                                      .type = type,
-                                                      .op = op,
-                                                      .comm = comm});
+    return CALL(REDUCE_SCATTER_BLOCK, .in = in, .out = out, .count = count, .type = type,
+                .op = op, .comm = comm);
 }
 
 EXPORT int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm)
 {
-    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_ALLREDUCE,
-                                                      .in = in,
-                                                      .out = out,
-                                                      .count = count,
-                                                      .type = type,
-                                                      .op = op,
-                                                      .comm = comm});
+    return CALL(ALLREDUCE, .in = in, .out = out, .count = count, .type = type, .op = op,
+                .comm = comm);
 }
 
 EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    return mpi_handle_call(&(struct preload_mpi_call){.form = PRELOAD_BCAST,
-                                                      .out = buffer,
-                                                      .count = count,
-                                                      .type = type,
-                                                      .root = root,
-                                                      .comm = comm});
+    return CALL(BCAST, .out = buffer, .count = count, .type = type, .root = root, .comm = comm);
 }
 
 /* For calls that are only metered: bytes of a rank's block times the ranks, as far as one rank
