@@ -385,7 +385,7 @@ static int hf_matches(const char *pattern, const char *name)
 
 static int is_buffer(const struct model_family *f, const char *name)
 {
-    for (const char *const *b = f->buffers; b && *b; b++)
+    for (const char *const *b = f->buffers; *b; b++)
         if (hf_matches(*b, name))
             return 1;
     return 0;

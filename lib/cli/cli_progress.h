@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "cli/cli.h"
 
 /*
  * Shows a status line on standard error, at most twice a second:

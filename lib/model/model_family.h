@@ -107,10 +107,9 @@ struct model_family {
     /* Each list ends with a NULL name. */
     const struct model_key *keys; /* in the order in which they are read */
     const struct model_module *modules;
-    const struct model_activation *activations; /* the first is the default */
-    const struct model_layer_kind *layer_kinds; /* NULL: all layers are alike */
-    /* constants stored in old files, which are no parameters; or NULL */
-    const char *const *buffers;
+    struct model_activation activations[4]; /* the first is the default */
+    struct model_layer_kind layer_kinds[3]; /* two; or none: all layers are alike */
+    const char *buffers[3]; /* constants stored in old files, which are no parameters */
     enum model_norm norm;
     double norm_plus; /* added to the weights of RMS norms */
     int embed_scaled; /* embeddings times sqrt(hidden) */

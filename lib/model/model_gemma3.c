@@ -53,21 +53,12 @@ static const struct model_module modules[] = {
     {0},
 };
 
-static const struct model_activation activations[] = {{"gelu_pytorch_tanh", MODEL_FFN_GEGLU},
-                                                      {0}};
-
-static const struct model_layer_kind layer_kinds[] = {
-    {"sliding_attention", MODEL_LOCAL_ROPE}, {"full_attention", MODEL_ROPE}, {0}};
-
 const struct model_family model_family_gemma3_text = {
     .name = "gemma3_text",
     .architecture = "Gemma3ForCausalLM",
-    .base = "model.",
-    .keys = keys,
-    .modules = modules,
-    .activations = activations,
-    .layer_kinds = layer_kinds,
-    .norm = MODEL_NORM_RMS,
+    MODEL_LLAMA_FAMILY,
+    .activations = {{"gelu_pytorch_tanh", MODEL_FFN_GEGLU}},
+    .layer_kinds = {{"sliding_attention", MODEL_LOCAL_ROPE}, {"full_attention", MODEL_ROPE}},
     .norm_plus = 1,
     .embed_scaled = 1,
     .rope_theta = 1000000,

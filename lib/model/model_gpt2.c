@@ -57,24 +57,17 @@ static const struct model_module modules[] = {
     {0},
 };
 
-static const struct model_activation activations[] = {
-    {"gelu_new", MODEL_FFN_GELU_TANH},
-    {"gelu_pytorch_tanh", MODEL_FFN_GELU_TANH},
-    {"gelu", MODEL_FFN_GELU},
-    {0}};
-
-/* The causal mask, which old checkpoints hold next to the weights: skipped. */
-static const char *const buffers[] = {"transformer.h.%.attn.bias",
-                                      "transformer.h.%.attn.masked_bias", NULL};
-
 const struct model_family model_family_gpt2 = {
     .name = "gpt2",
     .architecture = "GPT2LMHeadModel",
     .base = "transformer.",
     .keys = keys,
     .modules = modules,
-    .activations = activations,
-    .buffers = buffers,
+    .activations = {{"gelu_new", MODEL_FFN_GELU_TANH},
+                    {"gelu_pytorch_tanh", MODEL_FFN_GELU_TANH},
+                    {"gelu", MODEL_FFN_GELU}},
+    /* the causal mask, which old checkpoints hold next to the weights: skipped */
+    .buffers = {"transformer.h.%.attn.bias", "transformer.h.%.attn.masked_bias"},
     .norm = MODEL_NORM_LAYER,
     .transposed = 1,
     .small_residuals = 1,

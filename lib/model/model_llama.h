@@ -5,6 +5,38 @@
 #include "model/model.h"
 
 /*
+ * Lists rows of model_family.keys: sizes, with a family's defaults, then numbers.  Families
+ * differ in head_dim and in the keys they add.
+ */
+#define MODEL_LLAMA_SIZES(vocab_, hidden_, ffn_, layers_, heads_, kv_heads_, max_seq_)         \
+    {"vocab_size", KEY_INT, MODEL_AT(vocab), vocab_},                                          \
+        {"hidden_size", KEY_INT, MODEL_AT(hidden), hidden_},                                   \
+        {"intermediate_size", KEY_INT, MODEL_AT(ffn), ffn_},                                   \
+        {"num_hidden_layers", KEY_INT, MODEL_AT(layers), layers_},                             \
+        {"num_attention_heads", KEY_INT, MODEL_AT(heads), heads_},                             \
+        {"num_key_value_heads", KEY_INT_OR_NULL, MODEL_AT(kv_heads), kv_heads_},               \
+    {                                                                                          \
+        "max_position_embeddings", KEY_INT, MODEL_AT(max_seq), max_seq_                        \
+    }
+#define MODEL_LLAMA_NUMBERS(tied_, norm_eps_)                                                  \
+    {"hidden_act", KEY_ACTIVATION, 0, 0},                                                      \
+        {"tie_word_embeddings", KEY_BOOL, MODEL_AT(tied), tied_},                              \
+    {                                                                                          \
+        "rms_norm_eps", KEY_POSITIVE, MODEL_AT(norm_eps), norm_eps_                            \
+    }
+/* Keys of a sliding window that must be off. */
+#define MODEL_LLAMA_NO_WINDOW                                                                  \
+    {"layer_types", KEY_FULL, 0, 0}, {"use_sliding_window", KEY_FIXED, 0, 0},                  \
+        {"max_window_layers", KEY_IGNORED, 0, 0},                                              \
+    {                                                                                          \
+        "sliding_window", KEY_IGNORED, 0, 0                                                    \
+    }
+
+/* Members of struct model_family that do not differ. */
+#define MODEL_LLAMA_FAMILY                                                                     \
+    .base = "model.", .keys = keys, .modules = modules, .norm = MODEL_NORM_RMS
+
+/*
  * Lists the rows of model_family.modules that families with Llama's network have in common, in
  * order.  Families differ in biases, and in the modules they add between the two parts of a
  * layer.

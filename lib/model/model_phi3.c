@@ -7,19 +7,11 @@
 #include "model/model_llama.h"
 
 static const struct model_key keys[] = {
-    {"vocab_size", KEY_INT, MODEL_AT(vocab), 32064},
-    {"hidden_size", KEY_INT, MODEL_AT(hidden), 3072},
-    {"intermediate_size", KEY_INT, MODEL_AT(ffn), 8192},
-    {"num_hidden_layers", KEY_INT, MODEL_AT(layers), 32},
-    {"num_attention_heads", KEY_INT, MODEL_AT(heads), 32},
-    {"num_key_value_heads", KEY_INT_OR_NULL, MODEL_AT(kv_heads), 0},
+    MODEL_LLAMA_SIZES(32064, 3072, 8192, 32, 32, 0, 4096),
     {"head_dim", KEY_INT_OR_NULL, MODEL_AT(head_dim), 0},
-    {"max_position_embeddings", KEY_INT, MODEL_AT(max_seq), 4096},
     {"sliding_window", KEY_INT_OR_NULL, MODEL_AT(window), 0},
     {"partial_rotary_factor", KEY_IGNORED, 0, 0}, /* model_rope.c reads it */
-    {"hidden_act", KEY_ACTIVATION, 0, 0},
-    {"tie_word_embeddings", KEY_BOOL, MODEL_AT(tied), 0},
-    {"rms_norm_eps", KEY_POSITIVE, MODEL_AT(norm_eps), 1e-5},
+    MODEL_LLAMA_NUMBERS(0, 1e-5),
     {"attention_dropout", KEY_DROPOUT, 0, 0},
     {"embd_pdrop", KEY_DROPOUT, 0, 0},
     {"resid_pdrop", KEY_DROPOUT, 0, 0},
@@ -39,16 +31,11 @@ static const struct model_module modules[] = {
     MODEL_LLAMA_DOWN_AND_NORMS(BIAS_NONE),
 };
 
-static const struct model_activation activations[] = {{"silu", MODEL_FFN_SWIGLU}, {0}};
-
 const struct model_family model_family_phi3 = {
     .name = "phi3",
     .architecture = "Phi3ForCausalLM",
-    .base = "model.",
-    .keys = keys,
-    .modules = modules,
-    .activations = activations,
-    .norm = MODEL_NORM_RMS,
+    MODEL_LLAMA_FAMILY,
+    .activations = {{"silu", MODEL_FFN_SWIGLU}},
     .rope_theta = 10000,
     .partial_rotary = 1,
     .gguf = "phi3",

@@ -2,7 +2,6 @@
 #ifndef SHARD_SHARD_CHECKUP_H
 #define SHARD_SHARD_CHECKUP_H
 
-#include "ckpt/ckpt_write.h"
 #include "shard/shard.h"
 
 /*

@@ -2,7 +2,6 @@
 #ifndef SHARD_SHARD_MERGE_PLAN_H
 #define SHARD_SHARD_MERGE_PLAN_H
 
-#include "ckpt/ckpt_write.h"
 #include "shard/shard.h"
 
 /* Plans the weights files for merge before any byte is written. */
