@@ -222,15 +222,8 @@ void groups_copy(struct groups *to, const struct groups *from)
 
 void groups_release(struct groups *g)
 {
-    mem_free(g->members);
-    mem_free(g->first);
-    mem_free(g->rank);
-    mem_free(g->group_of);
-    mem_free(g->local_of);
-    mem_free(g->cell_of);
-    mem_free(g->cell);
-    mem_free(g->cell_at);
-    mem_free(g->in_cell);
+    MEM_FREE(g->members, g->first, g->rank, g->group_of, g->local_of, g->cell_of, g->cell,
+             g->cell_at, g->in_cell);
     *g = (struct groups){0};
 }
 

@@ -403,9 +403,7 @@ static int check_exchange(const struct io_out *dir, struct err *err)
         if (rc >= 0 && io_empty_dir(dir->fd, dir->temp, err))
             rc = -1;
     }
-    mem_free(a);
-    mem_free(b);
-    mem_free(in);
+    MEM_FREE(a, b, in);
     return rc;
 }
 

@@ -82,6 +82,12 @@ void mem_free(void *p)
     free(p);
 }
 
+void mem_free_list(void *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        mem_free(list[i]);
+}
+
 void *mem_have(void *p, const char *what)
 {
     if (!p)

@@ -20,7 +20,11 @@ void *mem_new(size_t count, size_t size);
 void *mem_grow(void *items, size_t *space, size_t need, size_t size);
 char *mem_dup(const char *text);
 int mem_by_text(const void *a, const void *b); /* for qsort and bsearch of a list of strings */
-void mem_free(void *p);                        /* NULL is allowed */
+void mem_free(void *p); /* NULL is allowed */
+/* Frees several: the arguments are read before the first is freed. */
+#define MEM_FREE(...)                                                                          \
+    mem_free_list((void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))
+void mem_free_list(void *const *list, size_t count);
 /* Checks a result of another library: returns p, but aborts if it is NULL. */
 void *mem_have(void *p, const char *what);
 /*

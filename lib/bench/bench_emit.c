@@ -322,8 +322,6 @@ int bench_emit(enum bench_emit target, const char *const *file, int files,
         mem_free(e.part[i].point);
         mem_free(e.part[i].range);
     }
-    mem_free(e.part);
-    mem_free(entry);
-    mem_free(all.row);
+    MEM_FREE(e.part, entry, all.row);
     return rc;
 }

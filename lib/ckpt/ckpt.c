@@ -203,12 +203,7 @@ void ckpt_close(struct ckpt *c)
     io_kept_close(&c->open);
     for (int i = 0; i < c->source.count; i++)
         mem_free(c->source.item[i].name);
-    mem_free(c->source.item);
-    mem_free(c->file);
-    mem_free(c->block);
-    mem_free(c->first);
-    mem_free(c->buffer);
-    mem_free(c->dir);
+    MEM_FREE(c->source.item, c->file, c->block, c->first, c->buffer, c->dir);
     groups_release(&c->groups);
     model_release(&c->model);
     *c = (struct ckpt){0};
@@ -252,10 +247,7 @@ static int open_by(struct ckpt *c, const char *dir, int m, int k,
         model_read_folder(&new.model, folder, err) ||
         io_read_file(manifest, limits->manifest_bytes, "--max-manifest", &text, &bytes, err) ||
         ckpt_manifest_parse(&new, manifest, config, limits, text, bytes, err));
-    mem_free(text);
-    mem_free(folder);
-    mem_free(config);
-    mem_free(manifest);
+    MEM_FREE(text, folder, config, manifest);
     ckpt_find_largest(&new);
     if (rc)
         ckpt_close(&new);

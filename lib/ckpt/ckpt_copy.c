@@ -164,9 +164,7 @@ static int copy_put_copy(const struct io_out *dir, int k, const struct ckpt_smal
         char *own = io_join(dir->temp, folder), *from = io_join(own, s->name);
         char *to = ckpt_small_path(dir->temp, k, folder);
         rc = put_checked(from, dir, to, s, what->source->stop, err);
-        mem_free(own);
-        mem_free(from);
-        mem_free(to);
+        MEM_FREE(own, from, to);
     }
     if (rc == 0)
         rc = io_dir_put(dir, config + inside, what->config, (int64_t)strlen(what->config), err);

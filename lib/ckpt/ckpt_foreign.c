@@ -271,9 +271,7 @@ static int add_parameter(struct folder *f, const char *name)
         if (!io_absent(path))
             rc = add_saved(f, key, pieces_file(f->st->pieces, f->st->path, at, 1), 0, -1, NULL,
                            NULL, NULL, 0);
-        mem_free(key);
-        mem_free(path);
-        mem_free(at);
+        MEM_FREE(key, path, at);
     }
     mem_free(dir);
     return rc;

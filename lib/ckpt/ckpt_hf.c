@@ -244,10 +244,7 @@ void hf_release(struct hf *hf)
         mem_free(hf->name[i]);
         st_release(&hf->file[i]);
     }
-    mem_free(hf->name);
-    mem_free(hf->file);
-    mem_free(hf->place);
-    mem_free(hf->dir);
+    MEM_FREE(hf->name, hf->file, hf->place, hf->dir);
     *hf = (struct hf){0};
 }
 

@@ -151,17 +151,11 @@ void pieces_free(struct pieces *p)
     for (int i = 0; i < p->files; i++)
         mem_free(p->file[i]);
     for (int64_t i = 0; i < p->count; i++) {
-        mem_free(p->piece[i].key);
-        mem_free(p->piece[i].name);
-        mem_free(p->piece[i].box);
+        MEM_FREE(p->piece[i].key, p->piece[i].name, p->piece[i].box);
     }
     mem_free(p->sorted);
     io_kept_close(&p->open);
-    mem_free(p->file);
-    mem_free(p->id);
-    mem_free(p->piece);
-    mem_free(p->first);
-    mem_free(p);
+    MEM_FREE(p->file, p->id, p->piece, p->first, p);
 }
 
 /* --- completing the tensors --- */

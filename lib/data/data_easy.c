@@ -112,9 +112,7 @@ static struct sequence *count_events(const struct data *d, const float *loss, in
             end_epoch(all + first[p], e);
     }
     for (int p = 0; p < d->count; p++) {
-        mem_free(epoch[p].window);
-        mem_free(epoch[p].loss);
-        mem_free(epoch[p].sorted);
+        MEM_FREE(epoch[p].window, epoch[p].loss, epoch[p].sorted);
     }
     *sequences = first[d->count];
     mem_free(epoch);
@@ -148,9 +146,6 @@ void easy_drop(struct data *d, const float *loss, int64_t samples, int64_t count
         }
     }
     data_keep(d, kept, n, samples);
-    mem_free(all);
-    mem_free(left);
-    mem_free(kept);
-    mem_free(n);
+    MEM_FREE(all, left, kept, n);
     *report = r;
 }

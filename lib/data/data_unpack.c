@@ -102,7 +102,5 @@ void unpack_close(struct unpack *u)
     if (u->fd >= 0)
         close(u->fd);
     ZSTD_freeDCtx(u->zstd);
-    mem_free(u->space);
-    mem_free(u->path);
-    mem_free(u);
+    MEM_FREE(u->space, u->path, u);
 }

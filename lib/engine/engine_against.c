@@ -94,10 +94,7 @@ void engine_against_close(struct engine_against *a)
 {
     if (!a)
         return;
-    mem_free(a->magnitude);
-    mem_free(a->at);
-    mem_free(a->ranges);
-    mem_free(a);
+    MEM_FREE(a->magnitude, a->at, a->ranges, a);
 }
 
 int engine_against_begin(struct engine_against *a, struct err *err)

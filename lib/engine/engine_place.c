@@ -379,12 +379,9 @@ void engine_close(struct engine *e)
     engine_device_drain(e);
     engine_device_events_close(e);
     engine_lists_release(e);
-    void *owned[] = {e->unit,        e->size,         e->slot,          e->bucket,
-                     e->words,       e->traffic,      e->sync_traffic,  e->ranges,
-                     e->record.time, e->buffers.slot, e->buffers.bucket};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        mem_free(owned[i]);
-    mem_free((void *)(uintptr_t)e->step.space.unit);
+    MEM_FREE(e->unit, e->size, e->slot, e->bucket, e->words, e->traffic, e->sync_traffic,
+             e->ranges, e->record.time, e->buffers.slot, e->buffers.bucket,
+             (void *)(uintptr_t)e->step.space.unit);
     if (e->net.buffers)
         net_release(&e->net);
     arena_release(&e->own);

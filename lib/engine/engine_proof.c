@@ -143,9 +143,7 @@ int engine_audit(struct engine *e, struct err *err)
                 rc = audit_state(e, i, state, letter[state], all, bytes, space, err);
         }
     }
-    mem_free(mine);
-    mem_free(all);
-    mem_free(space);
+    MEM_FREE(mine, all, space);
     return rc;
 }
 

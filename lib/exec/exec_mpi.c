@@ -482,9 +482,7 @@ void exec_mpi_free(struct exec_mpi_handle *h)
     exec_stage_free(h);
     world_share_close(&h->share);
     exec_rows_release(&h->rows);
-    mem_free(h->writes);
-    mem_free(h->reads);
-    mem_free(h);
+    MEM_FREE(h->writes, h->reads, h);
 }
 
 int exec_mpi_open(struct exec_mpi **out, struct world *world,

@@ -93,9 +93,7 @@ void exec_native_close(struct exec_native *n)
         MPI_Type_free(&n->type);
     }
     world_leave(n->world);
-    mem_free(n->count);
-    mem_free(n->at);
-    mem_free(n);
+    MEM_FREE(n->count, n->at, n);
 }
 
 static int mpi_native_run(struct exec_native *n, const void *in, void *out)

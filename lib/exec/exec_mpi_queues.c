@@ -160,13 +160,7 @@ int exec_queues_windows(struct exec_mpi_handle *h, struct err *err)
 void exec_queues_release(struct exec_mpi_handle *h)
 {
     for (int i = 0; i < h->queues; i++) {
-        mem_free(h->queue[i].message);
-        mem_free(h->queue[i].where);
-        mem_free(h->queue[i].slot);
+        MEM_FREE(h->queue[i].message, h->queue[i].where, h->queue[i].slot);
     }
-    mem_free(h->request);
-    mem_free(h->done);
-    mem_free(h->some);
-    mem_free(h->queue);
-    mem_free(h->order);
+    MEM_FREE(h->request, h->done, h->some, h->queue, h->order);
 }

@@ -161,10 +161,7 @@ void exec_stage_free(struct exec_mpi_handle *h)
         return;
     close_way(&s->in);
     close_way(&s->out);
-    mem_free(s->wants);
-    mem_free(s->writes);
-    mem_free(s->left);
-    mem_free(s);
+    MEM_FREE(s->wants, s->writes, s->left, s);
 }
 
 void exec_mpi_set_gpu(struct exec_mpi_handle *h, const void *in, void *out)

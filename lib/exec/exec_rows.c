@@ -23,9 +23,7 @@ void exec_places_init(struct exec_places *p, int chunks, enum dtype type)
 
 void exec_places_release(struct exec_places *p)
 {
-    mem_free(p->elems);
-    mem_free(p->in_at);
-    mem_free(p->out_at);
+    MEM_FREE(p->elems, p->in_at, p->out_at);
     *p = (struct exec_places){0};
 }
 
@@ -237,9 +235,7 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
         if (p->elems[c] && p->in_at[c] >= 0 && p->out_at[c] >= 0 && n.writes[c] == 0)
             new.self[new.selves++] =
                 (struct exec_self){p->in_at[c] * size, p->out_at[c] * size, p->elems[c] * size};
-    mem_free(n.writes);
-    mem_free(n.reads);
-    mem_free(n.scratch_at);
+    MEM_FREE(n.writes, n.reads, n.scratch_at);
     if (rc == 0)
         *r = new;
     else
@@ -304,8 +300,6 @@ void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *
 
 void exec_rows_release(struct exec_rows *r)
 {
-    mem_free(r->row);
-    mem_free(r->self);
-    mem_free(r->span);
+    MEM_FREE(r->row, r->self, r->span);
     *r = (struct exec_rows){0};
 }

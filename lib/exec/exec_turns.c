@@ -265,19 +265,11 @@ void turns_init(struct turns *t, const struct exec_rows *rows, int tracks)
         t->first[i] = t->last[i] = -1;
     for (int i = 0; i < t->turns; i++)
         reach_turn(&s, i);
-    mem_free(s.seen);
-    mem_free(s.ends);
-    mem_free(s.wrote);
-    mem_free(s.read);
-    mem_free(s.need);
-    mem_free(s.passed);
+    MEM_FREE(s.seen, s.ends, s.wrote, s.read, s.need, s.passed);
 }
 
 void turns_release(struct turns *t)
 {
-    mem_free(t->turn);
-    mem_free(t->order);
-    mem_free(t->slot_at);
-    mem_free(t->wait);
+    MEM_FREE(t->turn, t->order, t->slot_at, t->wait);
     *t = (struct turns){0};
 }

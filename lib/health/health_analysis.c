@@ -295,9 +295,6 @@ int health_analyse(struct health_analysis *l, const struct health_data *d,
 void health_analysis_release(struct health_analysis *l)
 {
     health_ends_release(&l->ends);
-    mem_free(l->want);
-    mem_free(l->spread);
-    mem_free(l->pair);
-    mem_free(l->excused);
+    MEM_FREE(l->want, l->spread, l->pair, l->excused);
     *l = (struct health_analysis){0};
 }

@@ -346,9 +346,7 @@ int health_campaign_latency(struct health_campaign *t, int most, struct err *err
             t->over = all[0].over;
         rc = went(t, rc, err);
     }
-    mem_free(at_once);
-    mem_free(all);
-    mem_free(pair);
+    MEM_FREE(at_once, all, pair);
     return rc;
 }
 

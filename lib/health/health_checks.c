@@ -223,9 +223,7 @@ int health_config_read(struct health_config *c, const char *path, struct err *er
 
 void health_config_release(struct health_config *c)
 {
-    mem_free(c->disable);
-    mem_free(c->ignore);
-    mem_free(c->expect);
+    MEM_FREE(c->disable, c->ignore, c->expect);
     *c = (struct health_config){0};
 }
 

@@ -32,15 +32,8 @@ void health_data_init(struct health_data *d, int hosts, const char *const *name)
 
 void health_data_release(struct health_data *d)
 {
-    mem_free(d->host);
-    mem_free(d->samples.at);
-    mem_free(d->rank_samples.at);
-    mem_free(d->latencies.at);
-    mem_free(d->wrongs.at);
-    mem_free(d->stalls.at);
-    mem_free(d->collectives.at);
-    mem_free(d->links.at);
-    mem_free(d->gpus.at);
+    MEM_FREE(d->host, d->samples.at, d->rank_samples.at, d->latencies.at, d->wrongs.at,
+             d->stalls.at, d->collectives.at, d->links.at, d->gpus.at);
     *d = (struct health_data){0};
 }
 

@@ -68,9 +68,7 @@ static void drop_index(struct health_ends *e)
         mem_free(e->place[way]);
         e->first[way] = e->place[way] = NULL;
     }
-    mem_free(e->end);
-    mem_free(e->space);
-    mem_free(e->met);
+    MEM_FREE(e->end, e->space, e->met);
     e->end = NULL;
     e->space = NULL;
     e->met = NULL;

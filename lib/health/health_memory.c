@@ -82,9 +82,7 @@ static void memory_forget(void *whole)
 {
     struct health_memory *m = whole;
 
-    mem_free(m->nics.at);
-    mem_free(m->problems.at);
-    mem_free(m->rates.at);
+    MEM_FREE(m->nics.at, m->problems.at, m->rates.at);
     m->nics.at = NULL;
     m->problems.at = NULL;
     m->rates.at = NULL;

@@ -210,10 +210,7 @@ static int plan_suspicions(const struct health_data *d, const struct health_rule
         plan_fill(d, s, dst, taken);
         p->rounds++;
     }
-    mem_free(taken);
-    mem_free(a.met);
-    mem_free(a.pair);
-    mem_free(a.left);
+    MEM_FREE(taken, a.met, a.pair, a.left);
     health_analysis_release(&look);
     return 0;
 }

@@ -76,10 +76,7 @@ void layout_init(struct layout *l, const struct groups *groups)
 void layout_release(struct layout *l)
 {
     groups_release(&l->groups);
-    mem_free(l->cut_num);
-    mem_free(l->cut_den);
-    mem_free(l->holder);
-    mem_free(l->before);
+    MEM_FREE(l->cut_num, l->cut_den, l->holder, l->before);
     *l = (struct layout){0};
 }
 

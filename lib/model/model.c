@@ -74,11 +74,7 @@ int model_parse(struct model *m, const char *name, const char *text, int64_t byt
 
 void model_release(struct model *m)
 {
-    mem_free(m->unit);
-    mem_free(m->tensor);
-    mem_free(m->config);
-    mem_free(m->partial);
-    mem_free(m->layer_kind);
+    MEM_FREE(m->unit, m->tensor, m->config, m->partial, m->layer_kind);
     for (int i = 0; i < MODEL_ROPE_LENGTHS; i++)
         mem_free(m->rope.pair_factor[i]);
     *m = (struct model){0};

@@ -187,10 +187,7 @@ static int by_lora(struct model *m, const char *text, struct err *err)
         m->lora = lora;
         model_units_extend(m, 1, add_adapter, marked);
     }
-    mem_free(marked);
-    mem_free(l.rank);
-    mem_free(l.alpha);
-    mem_free(l.targets);
+    MEM_FREE(marked, l.rank, l.alpha, l.targets);
     return rc;
 }
 

@@ -246,7 +246,5 @@ void model_units_extend(struct model *m, int frozen,
         }
     }
     model_units_close(m, is_frozen);
-    mem_free(is_frozen);
-    mem_free(old.unit);
-    mem_free(old.tensor);
+    MEM_FREE(is_frozen, old.unit, old.tensor);
 }

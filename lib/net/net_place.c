@@ -75,10 +75,8 @@ void net_release_arrays(struct net *net)
 {
     for (int i = 0; i < net_together(net); i++)
         mem_free(net->buffers->micro[i].begins);
-    mem_free(net->buffers->shape.at);
-    mem_free(net->buffers->micro[0].kept);
-    mem_free(net->buffers->micro);
-    mem_free(net->buffers);
+    MEM_FREE(net->buffers->shape.at, net->buffers->micro[0].kept, net->buffers->micro,
+             net->buffers);
     *net = (struct net){0};
 }
 

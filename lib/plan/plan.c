@@ -164,9 +164,7 @@ void plan_release(struct plan *p)
 {
     for (int k = 0; p->host && k < p->groups.count; k++)
         mem_free(p->host[k]);
-    mem_free(p->host);
-    mem_free(p->fabric);
-    mem_free(p->own_counts);
+    MEM_FREE(p->host, p->fabric, p->own_counts);
     groups_release(&p->groups);
     model_release(&p->model);
     *p = (struct plan){0};

@@ -336,9 +336,7 @@ void plan_timeline_walk(struct plan_cost *b, int keep_pieces, const struct step 
         out->part_s[i] += more * w.micro_part_s[i];
     for (int k = 0; k < STEP_LANES; k++)
         mem_free(w.lane[k].row);
-    mem_free(w.flow);
-    mem_free(w.ended);
-    mem_free(w.micro_s);
+    MEM_FREE(w.flow, w.ended, w.micro_s);
     if (!given)
         plan_rows_release(&w.rows);
 }

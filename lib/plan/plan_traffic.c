@@ -349,13 +349,7 @@ void plan_traffic_init(struct plan_traffic *t, const struct topo *topo,
 void plan_traffic_release(struct plan_traffic *t)
 {
     layout_release(&t->layout);
-    mem_free(t->out_Bps);
-    mem_free(t->in_Bps);
-    mem_free(t->flow_Bps);
-    mem_free(t->span);
-    mem_free(t->span_of);
-    mem_free(t->point);
-    mem_free(t->unit);
+    MEM_FREE(t->out_Bps, t->in_Bps, t->flow_Bps, t->span, t->span_of, t->point, t->unit);
     for (int i = 0; i < PLAN_OWNS; i++)
         mem_free(t->own[i]);
     mem_free(t->kind);

@@ -315,11 +315,7 @@ int probe_cluster(int ranks, probe_measure measure, void *arg, struct probe_clus
     for (int r = 0; r < ranks; r++)
         f.part[r] = r;
     int rc = find_levels(&f, err);
-    mem_free(f.edge);
-    mem_free(f.part);
-    mem_free(f.order);
-    mem_free(f.pair);
-    mem_free(f.distance);
+    MEM_FREE(f.edge, f.part, f.order, f.pair, f.distance);
     if (rc == 0)
         *out = f.out;
     else

@@ -191,8 +191,6 @@ int probe_discover(struct world *world, struct probe_views *out, struct err *err
         probe_views_init(out, world, &c, ahead_s);
         probe_clusters_release(&c);
     }
-    mem_free(space);
-    mem_free(d.flow);
-    mem_free(d.least_s);
+    MEM_FREE(space, d.flow, d.least_s);
     return rc;
 }

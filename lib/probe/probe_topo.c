@@ -300,10 +300,7 @@ static int measure_levels(struct probe *p, const struct probe_views *views,
     for (int k = 0; k < g->count; k++) /* alone in its block: no stream passed */
         if (probe_next(&views->view[1], k, 1) == k)
             t->port[k] = (struct topo_port){t->level[1].port_Bps, t->level[1].port_Bps};
-    mem_free(w.flow);
-    mem_free(w.value);
-    mem_free(port);
-    mem_free(w.error);
+    MEM_FREE(w.flow, w.value, port, w.error);
     return rc;
 }
 

@@ -149,8 +149,6 @@ int rank_report(const struct rank_options *o, FILE *out, int *stop, struct err *
     }
     for (int i = 0; i < o->logs; i++)
         rank_run_release(&r.run[i]);
-    mem_free(r.run);
-    mem_free(r.place);
-    mem_free(r.tau);
+    MEM_FREE(r.run, r.place, r.tau);
     return rc;
 }

@@ -51,9 +51,7 @@ void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step,
 
 void rank_curve_release(struct rank_curve *c)
 {
-    mem_free(c->loss);
-    mem_free(c->index);
-    mem_free(c->ring);
+    MEM_FREE(c->loss, c->index, c->ring);
     *c = (struct rank_curve){0};
 }
 

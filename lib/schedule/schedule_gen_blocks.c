@@ -63,11 +63,7 @@ void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec 
 
 void schedule_blocks_release(struct schedule_blocks *b)
 {
-    mem_free(b->order);
-    mem_free(b->at);
-    mem_free(b->unit);
-    mem_free(b->start);
-    mem_free(b->radix);
+    MEM_FREE(b->order, b->at, b->unit, b->start, b->radix);
 }
 
 int *schedule_blocks_chain(const struct schedule_blocks *b, int count, int group)

@@ -54,9 +54,7 @@ static void team_run(struct schedule_team *t, const struct schedule_generator *k
             t->me = i;
     if (wanted < 0 || t->me >= 0)
         kernel->run(t);
-    mem_free(t->rank);
-    mem_free(t->first);
-    mem_free(t->place);
+    MEM_FREE(t->rank, t->first, t->place);
 }
 
 static struct schedule_team team_of_ranks(const struct few *f)
@@ -78,9 +76,7 @@ static struct schedule_team team_of_ranks(const struct few *f)
         at[i + 1] = t.first[i + 1] += t.first[i];
     for (int p = 0; p < places; p++)
         t.place[at[number[s->holder[p]]]++] = p;
-    mem_free(chain);
-    mem_free(number);
-    mem_free(at);
+    MEM_FREE(chain, number, at);
     return t;
 }
 

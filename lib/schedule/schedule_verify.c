@@ -332,12 +332,7 @@ int schedule_verify(const struct schedule *s, struct err *err)
             rc = prove_chunk(&p, c, err);
         idle = is_idle ? part : idle;
     }
-    mem_free(p.set);
-    mem_free(p.place);
-    mem_free(p.read_step);
-    mem_free(p.write_step);
-    mem_free(p.order);
-    mem_free(p.first);
+    MEM_FREE(p.set, p.place, p.read_step, p.write_step, p.order, p.first);
     return rc;
 }
 

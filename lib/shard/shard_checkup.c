@@ -247,9 +247,7 @@ void checkup_release(struct checkup *x)
 {
     for (int64_t i = 0; i < x->damages; i++)
         mem_free(x->damage[i].text);
-    mem_free(x->damage);
-    mem_free(x->state);
-    mem_free(x->place);
+    MEM_FREE(x->damage, x->state, x->place);
     *x = (struct checkup){0};
 }
 

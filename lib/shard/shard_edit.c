@@ -370,12 +370,7 @@ static void edit_release(struct edit *e)
         mem_free(e->text[f]);
     pcre2_match_data_free(e->match);
     pcre2_match_context_free(e->context);
-    mem_free(e->item);
-    mem_free(e->head);
-    mem_free(e->first);
-    mem_free(e->out);
-    mem_free(e->data);
-    mem_free(e->text);
+    MEM_FREE(e->item, e->head, e->first, e->out, e->data, e->text);
     folder_release(&e->folder);
     hf_release(&e->hf);
 }

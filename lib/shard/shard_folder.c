@@ -253,8 +253,6 @@ void folder_release(struct folder *f)
 {
     for (int i = 0; i < f->others; i++)
         mem_free(f->other[i]);
-    mem_free(f->other);
-    mem_free(f->root);
-    mem_free(f->blobs);
+    MEM_FREE(f->other, f->root, f->blobs);
     *f = (struct folder){0};
 }

@@ -41,9 +41,7 @@ static void merge_plan_release(struct merge_plan *p)
     }
     for (int i = 0; i < p->rests; i++)
         mem_free(p->rest[i].path);
-    mem_free(p->file);
-    mem_free(p->rest);
-    mem_free(p->tensor);
+    MEM_FREE(p->file, p->rest, p->tensor);
     p->files = p->rests = p->tensors = 0;
 }
 

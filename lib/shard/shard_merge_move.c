@@ -17,9 +17,7 @@
 
 void merge_reader_release(struct merge_reader *r)
 {
-    mem_free(r->a);
-    mem_free(r->b);
-    mem_free(r->whole);
+    MEM_FREE(r->a, r->b, r->whole);
     *r = (struct merge_reader){.p = r->p};
 }
 

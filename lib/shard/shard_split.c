@@ -463,9 +463,7 @@ static int split_fill_folder(const struct io_out *dir, struct filling *f,
             rc = err_at(err, path, 0, NULL, "was changed while it was read");
     for (int i = 0; i < list.count; i++)
         mem_free(list.item[i].name);
-    mem_free(list.item);
-    mem_free(was);
-    mem_free(is_now);
+    MEM_FREE(list.item, was, is_now);
     return rc;
 }
 

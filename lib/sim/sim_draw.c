@@ -273,10 +273,7 @@ int sim_draw(const struct sim_picture *p, FILE *out, struct err *err)
     draw_add_bars(&c, &t);
     int rc = svg_timeline_draw(&t, out, err);
     svg_timeline_release(&t);
-    mem_free(look);
-    mem_free(row);
-    mem_free(lane);
-    mem_free(name);
+    MEM_FREE(look, row, lane, name);
     scene_release(&c);
     return rc;
 }

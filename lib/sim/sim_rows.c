@@ -212,10 +212,7 @@ static void make_edges(struct sim *x)
                 rows_half(x, &place[row->into], reader, &readers, message, 1);
         }
     }
-    mem_free(reader);
-    mem_free(place);
-    mem_free(list);
-    mem_free(first);
+    MEM_FREE(reader, place, list, first);
 }
 
 /* A half after several barriers waits for the last one, which waits for the earlier ones'
@@ -294,12 +291,8 @@ int sim_rows_run(const struct schedule *s, const struct topo *t, const double *b
     int rc = sim_run(&x, err);
     if (rc == 0)
         take_times(&x, every_row, out);
-    void *const owned[] = {x.message_of,      x.resource, x.slot,          x.queue,
-                           x.message,         x.edge,     x.gate,          x.free_s,
-                           x.event,           x.todo,     x.reached_queue, x.dirty,
-                           x.reached_resource};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        mem_free(owned[i]);
+    MEM_FREE(x.message_of, x.resource, x.slot, x.queue, x.message, x.edge, x.gate, x.free_s,
+             x.event, x.todo, x.reached_queue, x.dirty, x.reached_resource);
     return rc;
 }
 

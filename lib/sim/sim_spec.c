@@ -314,9 +314,7 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
     }
     if (rc == 1)
         rc = sim_rows_run(&t.meta, topo, mean, t.row, t.rows, 0, out, err) ? -1 : 1;
-    mem_free(mean);
-    mem_free(t.row);
-    mem_free(t.come);
+    MEM_FREE(mean, t.row, t.come);
     schedule_release(&t.meta);
     return rc;
 }

@@ -280,11 +280,7 @@ void step_gen(struct step *s, const struct step_shape *p)
                      : *after <= SYNC_BEFORE ? g.synced[SYNC_BEFORE - *after]
                                              : *after;
         }
-    mem_free(g.held);
-    mem_free(g.first);
-    mem_free(g.reduced);
-    mem_free(g.synced);
-    mem_free(g.sent);
+    MEM_FREE(g.held, g.first, g.reduced, g.synced, g.sent);
 }
 
 void step_release(struct step *s)

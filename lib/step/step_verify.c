@@ -414,12 +414,6 @@ int step_verify(const struct step *s, const struct step_shape *p, struct err *er
     int rc = s->rows < 1 ? err_set(err, ERR_MISMATCH, "no rows") : 0;
     if (rc == 0 && (verify_walk(&v, 0) || verify_walk(&v, 1) || check_peak(&v)))
         rc = -1;
-    mem_free(of_unit);
-    mem_free(v.clock);
-    mem_free(v.place);
-    mem_free(v.slot);
-    mem_free(v.change);
-    mem_free(v.sent);
-    mem_free(v.filled);
+    MEM_FREE(of_unit, v.clock, v.place, v.slot, v.change, v.sent, v.filled);
     return rc;
 }

@@ -43,12 +43,7 @@ void topo_release(struct topo *t)
 {
     for (int k = 0; t->host && k < t->groups.count; k++)
         mem_free(t->host[k]);
-    mem_free(t->host);
-    mem_free(t->port);
-    mem_free(t->devices);
-    mem_free(t->level);
-    mem_free(t->block);
-    mem_free(t->rank_flops);
+    MEM_FREE(t->host, t->port, t->devices, t->level, t->block, t->rank_flops);
     groups_release(&t->groups);
     *t = (struct topo){0};
 }

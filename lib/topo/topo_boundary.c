@@ -213,10 +213,7 @@ static void merge_groups(const struct topo *t, int b, int *unit, struct groups *
             cell_of[groups_rank(&t->groups, k, j)] = cell;
     }
     groups_set_cells(groups, b > 0 ? cell_of : t->groups.cell_of);
-    mem_free(cell_of);
-    mem_free(cells);
-    mem_free(order);
-    mem_free(group_of);
+    MEM_FREE(cell_of, cells, order, group_of);
 }
 
 /* Sets the host and devices of a merged group if all its parts share one host. */
@@ -340,9 +337,7 @@ void topo_subset(const struct topo *t, int ranks, const int *group_of, struct to
     out->inside_extra = t->inside_extra;
     memcpy(out->open, t->open, sizeof out->open);
     groups_release(&groups);
-    mem_free(number);
-    mem_free(from);
-    mem_free(at);
+    MEM_FREE(number, from, at);
 }
 
 void topo_extend(const struct topo *t, int groups, struct topo *out)

@@ -394,9 +394,7 @@ int topo_ib_read(struct topo *t, const char *file, char *text,
     f.host_of = mem_new((size_t)ib.nodes, sizeof *f.host_of);
     f.root = mem_new((size_t)ib.nodes, sizeof *f.root);
     rc = rc ? rc : ib_build_fabric(&f);
-    mem_free(f.host);
-    mem_free(f.host_of);
-    mem_free(f.root);
+    MEM_FREE(f.host, f.host_of, f.root);
     topo_ib_release(&ib);
     if (rc)
         topo_release(&new);

@@ -198,9 +198,7 @@ void topo_machine_init(struct topo_machine *m, const char *file)
 
 void topo_machine_release(struct topo_machine *m)
 {
-    mem_free(m->domain);
-    mem_free(m->direct);
-    mem_free(m->to_switch);
+    MEM_FREE(m->domain, m->direct, m->to_switch);
     topo_pcie_release(&m->pcie);
     *m = (struct topo_machine){0};
 }

@@ -155,11 +155,7 @@ static int read_inputs(struct train *t, struct err *err)
         rc = train_data_agree(t, err);
     }
 done:
-    mem_free(path);
-    mem_free(plan);
-    mem_free(own);
-    mem_free(config);
-    mem_free(tuning);
+    MEM_FREE(path, plan, own, config, tuning);
     return rc;
 }
 
@@ -574,8 +570,6 @@ int train_settings_show(const struct train_run *run, FILE *out, struct err *err)
         rc = train_settings_init(&s, files, 2, run->given, err);
     if (rc == 0)
         train_settings_print(&s, out);
-    mem_free(text[0]);
-    mem_free(text[1]);
-    mem_free(own);
+    MEM_FREE(text[0], text[1], own);
     return rc;
 }

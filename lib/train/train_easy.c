@@ -222,8 +222,5 @@ void train_easy_close(struct train *t)
 {
     if (!t->easy)
         return;
-    mem_free(t->easy->all);
-    mem_free(t->easy->mine);
-    mem_free(t->easy->rows);
-    mem_free(t->easy);
+    MEM_FREE(t->easy->all, t->easy->mine, t->easy->rows, t->easy);
 }

@@ -306,9 +306,7 @@ void train_find_end(struct train *t)
     io_kept_close(&s->answered);
     if (s->has_shared)
         ckpt_close(&s->shared);
-    mem_free(s->host);
-    mem_free(s->dir);
-    mem_free(s);
+    MEM_FREE(s->host, s->dir, s);
     t->local->source = NULL;
 }
 

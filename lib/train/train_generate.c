@@ -410,9 +410,7 @@ static void release_writer(struct writer *w)
     chat_close(w->chat);
     for (int u = 0; w->unit && u < w->model->units; u++)
         mem_free(w->unit[u]);
-    mem_free(w->unit);
-    mem_free(w->token);
-    mem_free(w->choice);
+    MEM_FREE(w->unit, w->token, w->choice);
     if (w->net.buffers)
         net_release(&w->net);
     arena_release(&w->arena);

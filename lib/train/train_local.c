@@ -234,9 +234,6 @@ void train_local_close(struct train *t)
     world_peers_close(&l->peers);
     if (l->lock >= 0)
         close(l->lock);
-    mem_free(l->candidate);
-    mem_free(l->all);
-    mem_free(l->base);
-    mem_free(l);
+    MEM_FREE(l->candidate, l->all, l->base, l);
     t->local = NULL;
 }

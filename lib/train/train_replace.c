@@ -235,9 +235,7 @@ static int begin_folder(struct train *t, struct err *err)
                      "system: expected it absent",
                      old);
 done:
-    mem_free(name);
-    mem_free(lock);
-    mem_free(old);
+    MEM_FREE(name, lock, old);
     return rc;
 }
 

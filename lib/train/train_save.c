@@ -584,10 +584,7 @@ static void close_saver(struct train_saver *s)
     if (s->dir.path)
         io_abandon(&s->dir);
     train_images_release(&s->files);
-    mem_free(s->entry_at);
-    mem_free(s->entries);
-    mem_free(s->path);
-    mem_free(s);
+    MEM_FREE(s->entry_at, s->entries, s->path, s);
 }
 
 void train_save_close(struct train *t)

@@ -231,10 +231,7 @@ void xml_release(struct xml *x)
             mem_free(n->attr[i].name);
             mem_free(n->attr[i].value);
         }
-        mem_free(n->attr);
-        mem_free(n->name);
-        mem_free(n->text);
-        mem_free(n);
+        MEM_FREE(n->attr, n->name, n->text, n);
     }
     mem_free(x->name);
     *x = (struct xml){0};

@@ -256,9 +256,7 @@ static void fill_late(struct late *l, struct watch_verdict *v)
     double peers = n >= HEALTH_PEERS_LEAST ? stats_mad(all, n, stats_median(all, n)) : 0;
     for (int p = 0; p < n; p++)
         v->late[p].chance = percent_of(z * fmax(v->late[p].chance, peers));
-    mem_free(all);
-    mem_free(mad);
-    mem_free(space);
+    MEM_FREE(all, mad, space);
 }
 
 /* ---- the pattern ---- */
@@ -497,8 +495,5 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
     mem_free(l.sum);
     for (int i = 0; i < w->comms; i++)
         mem_free(l.call[i]);
-    mem_free(l.call);
-    mem_free(l.step);
-    mem_free(l.first);
-    mem_free(l.typical);
+    MEM_FREE(l.call, l.step, l.first, l.typical);
 }

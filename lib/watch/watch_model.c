@@ -337,16 +337,9 @@ int watch_index(struct watch *w, struct err *err)
 void watch_release(struct watch *w)
 {
     for (int i = 0; i < w->comms; i++) {
-        mem_free(w->comm[i].process);
-        mem_free(w->comm[i].rank);
-        mem_free(w->comm[i].last);
-        mem_free(w->comm[i].cell);
-        mem_free(w->comm[i].complete);
+        MEM_FREE(w->comm[i].process, w->comm[i].rank, w->comm[i].last, w->comm[i].cell,
+                 w->comm[i].complete);
     }
-    mem_free(w->comm);
-    mem_free(w->process);
-    mem_free(w->host);
-    mem_free(w->call);
-    mem_free(w->place);
+    MEM_FREE(w->comm, w->process, w->host, w->call, w->place);
     *w = (struct watch){0};
 }

@@ -209,9 +209,7 @@ int world_gather_text(struct world *w, const char *mine, char ***out, struct err
             (*out)[r] = mem_dup(space + r * most);
     }
 done:
-    mem_free(all);
-    mem_free(padded);
-    mem_free(space);
+    MEM_FREE(all, padded, space);
     return rc;
 }
 
@@ -440,9 +438,7 @@ void world_close(struct world *w)
     mem_free(w->host);
     groups_release(&w->groups);
     pthread_mutex_destroy(&w->mpi->lock);
-    mem_free(w->mpi->node_peer);
-    mem_free(w->mpi);
-    mem_free(w);
+    MEM_FREE(w->mpi->node_peer, w->mpi, w);
 }
 
 void world_abort(struct world *w, int status)
@@ -545,9 +541,7 @@ int world_transfer(struct world_peers *p, const struct world_parcel *parcel, int
         if (left)
             tick_sleep_s(nap_s);
     } while (left);
-    mem_free(request);
-    mem_free(at);
-    mem_free(some);
+    MEM_FREE(request, at, some);
     return 0;
 }
 
