@@ -20,6 +20,8 @@ void *mem_new(size_t count, size_t size);
 void *mem_grow(void *items, size_t *space, size_t need, size_t size);
 char *mem_dup(const char *text);
 int mem_by_text(const void *a, const void *b); /* for qsort and bsearch of a list of strings */
+/* For comparisons: the sign of x->member - y->member. */
+#define MEM_ORDER(x, y, member) (((x)->member > (y)->member) - ((x)->member < (y)->member))
 void mem_free(void *p); /* NULL is allowed */
 /* Frees several: the arguments are read before the first is freed. */
 #define MEM_FREE(...)                                                                          \

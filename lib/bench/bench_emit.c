@@ -104,23 +104,17 @@ static int emit_collect(const struct emit_target *t, const struct bench_rows *al
     return entries;
 }
 
-static int emit_order(int64_t a, int64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
 /* Groups by call and shape; sorts by size, and at each size the fastest first. */
 static int by_size(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
-    double s = x->row->time_s[BENCH_MEDIAN], t = y->row->time_s[BENCH_MEDIAN];
-    int d = emit_order(x->coll, y->coll);
+    int d = MEM_ORDER(x, y, coll);
 
-    d = d ? d : emit_order(x->row->ranks, y->row->ranks);
-    d = d ? d : emit_order(x->groups, y->groups);
-    d = d ? d : emit_order(x->row->bytes, y->row->bytes);
-    d = d ? d : s < t ? -1 : s > t;
-    d = d ? d : emit_order(x->way.id, y->way.id);
+    d = d ? d : MEM_ORDER(x, y, row->ranks);
+    d = d ? d : MEM_ORDER(x, y, groups);
+    d = d ? d : MEM_ORDER(x, y, row->bytes);
+    d = d ? d : MEM_ORDER(x, y, row->time_s[BENCH_MEDIAN]);
+    d = d ? d : MEM_ORDER(x, y, way.id);
     return d ? d : strcmp(x->way.name, y->way.name);
 }
 

@@ -226,14 +226,11 @@ struct place {
 static int read_by_place(const void *a, const void *b)
 {
     const struct place *x = a, *y = b;
+    int c = MEM_ORDER(x, y, shape);
 
-    if (x->shape != y->shape)
-        return x->shape - y->shape;
-    if (x->op != y->op)
-        return x->op - y->op;
-    if (x->row->bytes != y->row->bytes)
-        return x->row->bytes < y->row->bytes ? -1 : 1;
-    return x->at - y->at;
+    c = c ? c : MEM_ORDER(x, y, op);
+    c = c ? c : MEM_ORDER(x, y, row->bytes);
+    return c ? c : MEM_ORDER(x, y, at);
 }
 
 static void print_all(struct bench_sink *s, const struct bench_rows *all, int files)

@@ -447,12 +447,10 @@ static int manifest_read_file(struct reader *r, const struct tree_node *n, int n
 static int manifest_by_place(const void *one, const void *other)
 {
     const struct ckpt_block *a = one, *b = other;
+    int c = MEM_ORDER(a, b, state);
 
-    if (a->state != b->state)
-        return a->state - b->state;
-    if (a->unit != b->unit)
-        return a->unit - b->unit;
-    return (a->lo > b->lo) - (a->lo < b->lo);
+    c = c ? c : MEM_ORDER(a, b, unit);
+    return c ? c : MEM_ORDER(a, b, lo);
 }
 
 /* Sorts the blocks and proves that they tile every unit of every state. */

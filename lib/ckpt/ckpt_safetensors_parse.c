@@ -278,12 +278,10 @@ static int parse_object(struct parser *p)
 static int safetensors_parse_by_place(const void *a, const void *b)
 {
     const struct st_tensor *x = a, *y = b;
+    int c = MEM_ORDER(x, y, first);
 
-    if (x->first != y->first)
-        return x->first < y->first ? -1 : 1;
-    if (x->last != y->last)
-        return x->last < y->last ? -1 : 1;
-    return strcmp(x->name, y->name); /* empty tensors at one offset: any fixed order */
+    c = c ? c : MEM_ORDER(x, y, last);
+    return c ? c : strcmp(x->name, y->name); /* empty tensors at one offset: any fixed order */
 }
 
 /* Sorts, and proves that the tensors fill the data exactly and that names are unique. */

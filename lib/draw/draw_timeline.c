@@ -57,16 +57,12 @@ static double x_of(const struct picture *p, double seconds)
 static int by_lane(const void *a, const void *b)
 {
     const struct svg_bar *x = a, *y = b;
+    int c = MEM_ORDER(x, y, row);
 
-    if (x->row != y->row)
-        return x->row - y->row;
-    if (x->lane != y->lane)
-        return x->lane - y->lane;
-    if (x->start_s != y->start_s)
-        return x->start_s < y->start_s ? -1 : 1;
-    if (x->end_s != y->end_s)
-        return x->end_s < y->end_s ? -1 : 1;
-    return x->item < y->item ? -1 : x->item > y->item;
+    c = c ? c : MEM_ORDER(x, y, lane);
+    c = c ? c : MEM_ORDER(x, y, start_s);
+    c = c ? c : MEM_ORDER(x, y, end_s);
+    return c ? c : MEM_ORDER(x, y, item);
 }
 
 /* A lane is shown with the lanes that are part of it if one of them has a bar. */

@@ -14,9 +14,7 @@ static const char *const state_names[] = {"params", "grads", "optimizer", "froze
 
 static int by_start(const void *a, const void *b)
 {
-    int64_t x = ((const struct range *)a)->lo, y = ((const struct range *)b)->lo;
-
-    return x < y ? -1 : x > y;
+    return MEM_ORDER((const struct range *)a, (const struct range *)b, lo);
 }
 
 /* Whether the ranges, in any order, cover `all` once; *bad: the first part that is not covered

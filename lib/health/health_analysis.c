@@ -146,10 +146,9 @@ struct seen {
 static int analysis_by_key(const void *a, const void *b)
 {
     const struct seen *x = a, *y = b;
+    int c = MEM_ORDER(x, y, key);
 
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return (x->residual > y->residual) - (x->residual < y->residual);
+    return c ? c : MEM_ORDER(x, y, residual);
 }
 
 /* Returns samples of pairs whose ends are healthy, as percent of the slower end's rate. */

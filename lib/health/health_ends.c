@@ -197,10 +197,9 @@ static double ends_median_of(struct health_ends *e, int n)
 static int by_partner(const void *a, const void *b)
 {
     const struct health_exchanges *x = a, *y = b;
+    int c = MEM_ORDER(x, y, partner);
 
-    if (x->partner != y->partner)
-        return x->partner < y->partner ? -1 : 1;
-    return (x->value > y->value) - (x->value < y->value);
+    return c ? c : MEM_ORDER(x, y, value);
 }
 
 /* Returns the end of the next partner's group among n sorted samples, and its median. */

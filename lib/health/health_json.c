@@ -97,12 +97,11 @@ struct value {
 static int by_ends(const void *a, const void *b)
 {
     const struct value *p = a, *q = b;
+    int c = MEM_ORDER(p, q, src);
 
-    if (p->src != q->src)
-        return p->src < q->src ? -1 : 1;
-    if (p->dst != q->dst)
-        return p->dst < q->dst ? -1 : 1;
-    return p->late != q->late ? p->late - q->late : (p->v > q->v) - (p->v < q->v);
+    c = c ? c : MEM_ORDER(p, q, dst);
+    c = c ? c : MEM_ORDER(p, q, late);
+    return c ? c : MEM_ORDER(p, q, v);
 }
 
 static int same_pair(const struct value *a, const struct value *b)

@@ -242,9 +242,7 @@ static int by_bytes_of_point(const void *a, const void *b)
 
 static int by_hash(const void *a, const void *b)
 {
-    uint64_t x = ((const struct plan_kind *)a)->hash, y = ((const struct plan_kind *)b)->hash;
-
-    return (x > y) - (x < y);
+    return MEM_ORDER((const struct plan_kind *)a, (const struct plan_kind *)b, hash);
 }
 
 /* Sorts n items and keeps one of each; returns how many remain. */

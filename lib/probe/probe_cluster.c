@@ -187,9 +187,7 @@ static int run_tournament(struct finder *f, double within, int nth, int64_t *lef
 
 static int by_length(const void *a, const void *b)
 {
-    double x = ((const struct edge *)a)->length, y = ((const struct edge *)b)->length;
-
-    return (x > y) - (x < y);
+    return MEM_ORDER((const struct edge *)a, (const struct edge *)b, length);
 }
 
 /*

@@ -96,9 +96,7 @@ struct item {
 
 static int finals_by_value(const void *x, const void *y)
 {
-    const struct item *a = x, *b = y;
-
-    return (a->v > b->v) - (a->v < b->v);
+    return MEM_ORDER((const struct item *)x, (const struct item *)y, v);
 }
 
 /* Computes to[i], the rank of v[i] from 1 on; equal values have the mean of their ranks. */

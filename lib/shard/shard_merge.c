@@ -28,9 +28,8 @@ static int by_tensor(const void *a, const void *b)
 
     if (kx != ky)
         return kx < ky ? -1 : 1;
-    if (x->file != y->file)
-        return x->file - y->file;
-    return (x->offset > y->offset) - (x->offset < y->offset);
+    int c = MEM_ORDER(x, y, file);
+    return c ? c : MEM_ORDER(x, y, offset);
 }
 
 static void merge_plan_release(struct merge_plan *p)

@@ -74,9 +74,7 @@ void moves_add_to(struct moves *m, struct move_to to)
 
 static int by_at(const void *a, const void *b)
 {
-    int64_t x = ((const struct move_to *)a)->at, y = ((const struct move_to *)b)->at;
-
-    return (x > y) - (x < y);
+    return MEM_ORDER((const struct move_to *)a, (const struct move_to *)b, at);
 }
 
 /* --- the whole plan --- */

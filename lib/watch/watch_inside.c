@@ -54,19 +54,15 @@ struct losses {
 static int by_likeness(const void *a, const void *b)
 {
     const struct transfer *p = a, *q = b;
+    int c = MEM_ORDER(p, q, op);
 
-    if (p->op != q->op)
-        return p->op - q->op;
-    if (p->size_class != q->size_class)
-        return p->size_class - q->size_class;
-    return (p->row > q->row) - (p->row < q->row);
+    c = c ? c : MEM_ORDER(p, q, size_class);
+    return c ? c : MEM_ORDER(p, q, row);
 }
 
 static int inside_by_begin(const void *a, const void *b)
 {
-    const struct loss *p = a, *q = b;
-
-    return (p->from_s > q->from_s) - (p->from_s < q->from_s);
+    return MEM_ORDER((const struct loss *)a, (const struct loss *)b, from_s);
 }
 
 /* Returns 0 if the row does not count. */

@@ -343,9 +343,7 @@ struct event {
 
 static int json_by_time(const void *a, const void *b)
 {
-    const struct event *p = a, *q = b;
-
-    return (p->begins_ns > q->begins_ns) - (p->begins_ns < q->begins_ns);
+    return MEM_ORDER((const struct event *)a, (const struct event *)b, begins_ns);
 }
 
 /* A call without a number is numbered by its position among those of its group in the trace. */

@@ -136,12 +136,10 @@ const struct watch_cell *watch_row(const struct watch_comm *c, int64_t row)
 static int by_arrival(const void *a, const void *b)
 {
     const struct watch_call *p = a, *q = b;
+    int c = MEM_ORDER(p, q, process);
 
-    if (p->process != q->process)
-        return p->process < q->process ? -1 : 1;
-    if (p->arrived_ns != q->arrived_ns)
-        return p->arrived_ns < q->arrived_ns ? -1 : 1;
-    return (p->sequence > q->sequence) - (p->sequence < q->sequence);
+    c = c ? c : MEM_ORDER(p, q, arrived_ns);
+    return c ? c : MEM_ORDER(p, q, sequence);
 }
 
 /* Rings are read in the order of arrival, so this sorts only processes with several files. */
