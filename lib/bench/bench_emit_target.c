@@ -249,8 +249,7 @@ static void ompi_json(const struct emit *e, FILE *out)
             ompi_json_part(&e->part[k], &j);
         jout_close(&j, ']');
     }
-    jout_close(&j, '}');
-    jout_close(&j, '}');
+    jout_end(&j);
 }
 
 /* ---- NCCL ---- */

@@ -204,8 +204,7 @@ char *ckpt_shard_entry(const struct ckpt_shard *s)
     for (int place = 0; place < s->shape->states; place++)
         for (int u = 0; u < s->shape->model->units; u++)
             shard_put_tensor(&j, s, u, state_in_order(s->shape, place), &at);
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
     fclose(j.file);
     text[used - 1] = 0; /* the newline after the document */
     return text;

@@ -515,8 +515,7 @@ static void doctor_print_json(const struct doctor *d, const char *host, FILE *ou
                   n->state == HEALTH_UNKNOWN ? NULL : health_check_find(n->code)->cure);
         jout_close(&j, '}');
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }
 
 static void doctor_print_text(const struct doctor *d, const char *host, int found, FILE *out)

@@ -225,6 +225,5 @@ void pick_list_print_json(const struct topo *t, const struct pick_answer *list, 
                          "runner_up_s");
         jout_close(&j, '}');
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }

@@ -144,8 +144,7 @@ static void say_json(const struct answer *a, int64_t bytes, FILE *out)
         jout_num(&j, "busy_fraction", a->times.busy[l]);
         jout_close(&j, '}');
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }
 
 /* Runs after the simulation, which checks that the schedule's root is a rank of the fabric. */

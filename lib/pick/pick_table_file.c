@@ -316,8 +316,7 @@ void pick_table_print(const struct pick_table *t, enum pick_format format, FILE 
     jout_open(&j, "rules", '[');
     for (int i = 0; i < t->rules; i++)
         put_rule(&j, &t->rule[i]);
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }
 
 int pick_report(const struct pick_request *r, FILE *out, struct err *err)

@@ -181,6 +181,5 @@ void plan_compare_print_json(const struct plan p[2], char *const names[2], FILE 
         jout_close(&j, '}');
         jout_close(&j, '}');
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }

@@ -329,6 +329,5 @@ void plan_search_print_json(const struct plan_search *s, const struct plan_advic
         plan_put_strategy(&j, "dominated_by", p->dominated_by);
         jout_close(&j, '}');
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }

@@ -190,8 +190,7 @@ void plan_scale_print_json(const struct plan_scale *s, FILE *out)
     jout_open(&j, "points", '[');
     for (int i = 0; i < s->points; i++)
         json_point(&j, &s->point[i]);
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }
 
 /*

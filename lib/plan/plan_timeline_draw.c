@@ -183,6 +183,5 @@ void plan_timeline_print_json(const struct plan_search *s, const struct plan_tim
         jout_num(&j, "end_s", piece->end_s);
         jout_close(&j, '}');
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }

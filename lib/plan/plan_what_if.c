@@ -307,6 +307,5 @@ void plan_what_if_print_json(const struct plan_search *s, const struct plan_chan
     for (int dial = 0; dial < PLAN_DIALS; dial++)
         for (int more = 0; more < 2; more++)
             json_change(&j, (enum plan_dial)dial, more, &w->of[dial][more]);
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }

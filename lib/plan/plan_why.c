@@ -247,6 +247,5 @@ void plan_why_print_json(const struct plan_search *s, const struct plan_why *w, 
     jout_open(&j, "strategies", '[');
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         json_row(&j, s, w, i);
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }

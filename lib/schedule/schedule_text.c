@@ -104,8 +104,7 @@ void schedule_print_json(const struct schedule *s, FILE *out)
         jout_text(&j, "op", r->op == SCHEDULE_ADD ? "add" : "copy");
         jout_close(&j, '}');
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }
 
 /* A reader of one line at a time, whose words are split in place. */

@@ -46,8 +46,7 @@ static void ls_json(const struct weights *w, FILE *out)
             jout_text(&j, "file", file_of(w, i));
         jout_close(&j, '}');
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }
 
 static void ls_table(const struct weights *w, FILE *out)

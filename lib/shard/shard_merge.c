@@ -270,8 +270,7 @@ char *merge_index(struct merge_place *place, int count, int64_t total)
     jout_open(&j, "weight_map", '{');
     for (int i = 0; i < count; i++)
         jout_text(&j, place[i].tensor, place[i].file);
-    jout_close(&j, '}');
-    jout_close(&j, '}');
+    jout_end(&j);
     fclose(j.file);
     return text;
 }

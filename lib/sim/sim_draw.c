@@ -320,8 +320,7 @@ int sim_draw_json(const struct sim_picture *p, FILE *out, struct err *err)
     jout_open(&j, "messages", '[');
     for (int64_t i = 0; i < c.messages; i++)
         print_message(&j, &c.message[i], s->groups.count);
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
     scene_release(&c);
     return 0;
 }

@@ -342,8 +342,7 @@ static void generate_put_json(struct writer *w, const struct train_prompt *p)
     jout_open(&j, "tokens", '[');
     for (int64_t i = w->prompt; i < w->tokens; i++)
         jout_int(&j, NULL, w->token[i]);
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
     mem_free(text);
 }
 

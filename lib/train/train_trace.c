@@ -342,9 +342,7 @@ void train_trace_json(const struct train_trace *t, FILE *out)
     jout_open(&j, "ranks", '[');
     for (int r = 0; r < t->ranks; r++)
         put_totals(&j, t, r);
-    jout_close(&j, ']');
-    jout_close(&j, '}');
-    jout_close(&j, '}');
+    jout_end(&j);
 }
 
 /* Both files are complete before the first of them appears. */

@@ -125,6 +125,12 @@ void jout_close(struct jout *j, char bracket)
     }
 }
 
+void jout_end(struct jout *j)
+{
+    while (j->depth)
+        jout_close(j, j->list >> j->depth & 1 ? ']' : '}');
+}
+
 void jout_text(struct jout *j, const char *key, const char *text)
 {
     if (!text) {

@@ -12,7 +12,7 @@
  *
  *     struct jout j = jout_begin(stdout, "paro.topo/1");
  *     jout_open(&j, "levels", '['); ... jout_close(&j, ']');
- *     jout_close(&j, '}');                    a newline follows the last close
+ *     jout_end(&j);                           a newline follows the last close
  */
 struct jout {
     FILE *file;
@@ -27,6 +27,7 @@ struct jout {
 struct jout jout_begin(FILE *file, const char *schema);
 void jout_open(struct jout *j, const char *key, char bracket);     /* '{' or '[' */
 void jout_close(struct jout *j, char bracket);                     /* '}' or ']' */
+void jout_end(struct jout *j);                                     /* closes all that is open */
 void jout_text(struct jout *j, const char *key, const char *text); /* NULL gives null */
 /* A text that needs no quotes in YAML, or must have none: yes, no. */
 void jout_plain(struct jout *j, const char *key, const char *text);

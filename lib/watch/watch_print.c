@@ -192,8 +192,7 @@ void watch_print_json(const struct watch_report *r, FILE *out)
         jout_close(&j, ']');
         jout_close(&j, '}');
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }
 
 /* ---- node_exporter ---- */
