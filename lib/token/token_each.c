@@ -109,12 +109,12 @@ static int are_known(const struct token_tables *t)
 
     for (int i = 0; i < t->pre.count; i++) {
         const struct token_step *s = &t->pre.step[i];
-        int known = s->words && s->behavior == TOKEN_ISOLATED && !s->invert;
+        int known = s->known && s->behavior == TOKEN_ISOLATED && !s->invert;
         if (s->add || !(known || is_one_character(s->from) || s->behavior == TOKEN_WHOLE ||
                         s->kind == TOKEN_BYTE_LEVEL || s->kind == TOKEN_METASPACE))
             return 0;
         cuts |= s->kind == TOKEN_BYTE_LEVEL && s->behavior != TOKEN_WHOLE;
-        cuts |= known && s->words != TOKENIZER_SMOLLM;
+        cuts |= known && token_pattern_words(s->known) != TOKENIZER_SMOLLM;
     }
     return cuts;
 }
@@ -145,7 +145,10 @@ void token_tables_prepare(struct token_tables *t)
             int rc = token_regex_compile(&step->regex, TOKEN_GPT2_PATTERN, 0, &err);
             assert(rc == 0);
             (void)rc;
+            step->known = token_pattern_of(TOKEN_GPT2_PATTERN);
         }
+        if (step->known && !t->class[0])
+            token_classes(t->class);
     }
     t->cuttable = are_local(&t->normal) && are_known(t) && (!t->late.count || !t->find[1]);
     for (int i = 0; i < t->added_count; i++)
@@ -175,7 +178,11 @@ void token_state_prepare(struct tokenizer *t)
 
     if (t->cache)
         return;
-    t->cache = mem_new(TOKEN_CACHE_SLOTS, sizeof *t->cache);
+    size_t bytes = 2 * TOKEN_CACHE_PAIRS * sizeof *t->cache;
+    void *cache = NULL;
+    struct err err;
+    (void)mem_buffer((int64_t)bytes, "a cache of words", &cache, &err);
+    t->cache = memset(mem_have(cache, "a cache of words"), 0, bytes);
     t->match = mem_have(pcre2_match_data_create(1, NULL), "a match");
     t->limits = mem_have(pcre2_match_context_create(NULL), "the limits of a match");
     t->stack = pcre2_jit_stack_create(STACK, STACK_MAX, NULL);

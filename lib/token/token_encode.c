@@ -68,6 +68,36 @@ static int encode_add_piece(struct tokenizer *t, struct cutting *c, const char *
     return rc;
 }
 
+/* Whether the pieces of a step are words, of bytes. */
+static int makes_words(const struct token_tables *a, int level)
+{
+    const struct token_step *next = &a->pre.step[level + 1];
+    int left = a->pre.count - level - 1;
+
+    return a->bytes && (!left || (left == 1 && next->behavior == TOKEN_WHOLE && !next->add));
+}
+
+/* Cuts at the matches of a known pattern, which cover the text. */
+static int cut_known(struct tokenizer *t, const struct token_step *s, int level, struct piece p,
+                     struct err *err)
+{
+    const char *end = p.text + p.bytes, *to[TOKEN_WORDS];
+    int words = makes_words(t->tables, level), rc = 0, n;
+
+    for (; rc == 0 && p.text < end; p.text = to[n - 1]) {
+        const char *from = p.text;
+        for (n = 0; n < TOKEN_WORDS && from < end; from = to[n++])
+            to[n] =
+                token_pattern_end(s->known, t->tables->class, from, token_window(from, end));
+        if (words)
+            token_words(t, p.text, to, n);
+        from = p.text;
+        for (int i = 0; !words && rc == 0 && i < n; from = to[i++])
+            rc = encode_run_steps(t, level + 1, (struct piece){from, to[i] - from}, err);
+    }
+    return rc;
+}
+
 static int cut_piece(struct tokenizer *t, const struct token_step *s, int level, struct piece p,
                      struct err *err)
 {
@@ -116,7 +146,9 @@ static int encode_run_steps(struct tokenizer *t, int level, struct piece p, stru
     }
     if (s->behavior == TOKEN_WHOLE)
         return encode_run_steps(t, level + 1, p, err);
-    return cut_piece(t, s, level, p, err);
+    return s->known && s->behavior == TOKEN_ISOLATED && !s->invert
+               ? cut_known(t, s, level, p, err)
+               : cut_piece(t, s, level, p, err);
 }
 
 /* ---- segments ---- */

@@ -156,7 +156,7 @@ static int read_pattern(struct parts *p, const struct tree_node *n, struct token
     if (regex && (tree_text(p->tree, regex, 1, SIZE_MAX, &text, p->err) ||
                   compile_at(p, regex, text, 0, &s->regex)))
         return -1;
-    s->words = regex ? token_words_of(text) : TOKENIZER_OTHER;
+    s->known = regex ? token_pattern_of(text) : NULL;
     return 0;
 }
 
@@ -211,7 +211,7 @@ static int json_add_step(struct parts *p, const struct tree_node *n, const struc
             continue;
         s->behavior = patterns[i].behavior;
         s->invert = patterns[i].invert;
-        s->words = token_words_of(patterns[i].pattern);
+        s->known = token_pattern_of(patterns[i].pattern);
         if (compile_at(p, n, patterns[i].pattern, 0, &s->regex))
             return -1;
     }
@@ -453,9 +453,10 @@ static enum tokenizer_words find_words(const struct token_tables *t)
         return cuts && !nfc ? TOKENIZER_GPT2 : TOKENIZER_OTHER;
     if (s[0].behavior != TOKEN_ISOLATED || s[0].invert || !s[0].regex.code)
         return TOKENIZER_OTHER;
-    if (s[0].words == TOKENIZER_SMOLLM)
+    enum tokenizer_words words = token_pattern_words(s[0].known);
+    if (words == TOKENIZER_SMOLLM)
         return cuts && !nfc ? TOKENIZER_SMOLLM : TOKENIZER_OTHER;
-    return !cuts && nfc == (s[0].words == TOKENIZER_QWEN2) ? s[0].words : TOKENIZER_OTHER;
+    return !cuts && nfc == (words == TOKENIZER_QWEN2) ? words : TOKENIZER_OTHER;
 }
 
 /* Checks that the decoder works token by token. */

@@ -5,8 +5,6 @@
  */
 #include <limits.h>
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -21,6 +19,8 @@ static int32_t model_piece(const struct token_tables *a, const char *text, int64
 }
 
 /* ---- merges ---- */
+
+enum { MERGE_FEW = 32 };
 
 static int pair_less(const struct token_pair *a, const struct token_pair *b)
 {
@@ -63,11 +63,40 @@ static struct token_pair heap_pop(struct tokenizer *t)
     return top;
 }
 
-/* Merges ids[0 .. n) in place; returns their new number. */
+/* Merges ids[0 .. n) in place; returns their new number.  For few ids. */
+static int32_t merge_few(const struct token_vocab *v, int32_t *ids, int32_t n)
+{
+    const struct token_merge *pair[MERGE_FEW]; /* of ids i and i + 1 */
+
+    for (int32_t i = 0; i < n - 1; i++)
+        pair[i] = token_vocab_pair(v, ids[i], ids[i + 1]);
+    for (;;) {
+        int32_t at = -1, rank = INT_MAX;
+        for (int32_t i = 0; i < n - 1; i++) {
+            if (pair[i] && pair[i]->rank < rank) {
+                rank = pair[i]->rank;
+                at = i;
+            }
+        }
+        if (at < 0)
+            return n;
+        ids[at] = pair[at]->to;
+        n--;
+        memmove(ids + at + 1, ids + at + 2, (size_t)(n - at - 1) * sizeof *ids);
+        memmove(pair + at, pair + at + 1, (size_t)(n - at - 1) * sizeof *pair);
+        if (at < n - 1)
+            pair[at] = token_vocab_pair(v, ids[at], ids[at + 1]);
+        if (at > 0)
+            pair[at - 1] = token_vocab_pair(v, ids[at - 1], ids[at]);
+    }
+}
+
 static int32_t merge_ids(struct tokenizer *t, int32_t *ids, int32_t n)
 {
     int32_t count = 0;
 
+    if (n <= MERGE_FEW)
+        return merge_few(&t->tables->vocab, ids, n);
     t->part = mem_grow(t->part, &t->part_space, (size_t)n, sizeof *t->part);
     t->pairs = 0;
     for (int32_t i = 0; i < n; i++)
@@ -185,13 +214,70 @@ static int32_t merge_word(struct tokenizer *t, const char *word, int32_t bytes, 
     return merge_ids(t, ids, first_ids(a, word, bytes, ids));
 }
 
-static void put_short(struct tokenizer *t, const char *word, int32_t bytes)
+static uint64_t eight_bytes(const char *p)
 {
-    struct token_cached *c = &t->cache[XXH3_64bits(word, (size_t)bytes) % TOKEN_CACHE_SLOTS];
+    uint64_t n;
+
+    memcpy(&n, p, sizeof n);
+    return n;
+}
+
+static uint64_t four_bytes(const char *p)
+{
+    uint32_t n;
+
+    memcpy(&n, p, sizeof n);
+    return n;
+}
+
+/* A word in the form of the cache, and its entries there. */
+struct key {
+    uint64_t word[TOKEN_CACHE_BYTES / 8];
+    struct token_cached *pair;
+};
+
+/* Represents a short word by parts that overlap. */
+static inline void set_key(const struct tokenizer *t, const char *word, size_t n,
+                           struct key *key)
+{
+    const char *end = word + n;
+    uint64_t part[TOKEN_CACHE_BYTES / 8] = {0}, hash = n;
+
+    if (n > 16) {
+        part[0] = eight_bytes(word);
+        part[1] = eight_bytes(word + 8);
+        part[2] = eight_bytes(end - 16);
+        part[3] = eight_bytes(end - 8);
+        hash ^= (part[0] ^ part[3]) * 0x9e3779b97f4a7c15u ^ part[2];
+    } else if (n >= 8) {
+        part[0] = eight_bytes(word);
+        part[1] = eight_bytes(end - 8);
+    } else if (n >= 4) {
+        part[0] = four_bytes(word) << 32 | four_bytes(end - 4);
+    } else {
+        part[0] = (uint64_t)(unsigned char)word[0] << 16 |
+                  (uint64_t)(unsigned char)word[n / 2] << 8 | (unsigned char)end[-1];
+    }
+    hash = (hash ^ part[0]) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 32 ^ part[1]) * 0xc2b2ae3d27d4eb4fu;
+    for (int i = 0; i < TOKEN_CACHE_BYTES / 8; i++)
+        key->word[i] = part[i];
+    key->pair = t->cache + 2 * ((hash >> 32) % TOKEN_CACHE_PAIRS);
+    __builtin_prefetch(key->pair);
+    __builtin_prefetch(key->pair + 1);
+}
+
+/* t->ids has space for TOKEN_CACHE_IDS tokens, and for each byte of the word. */
+static inline void put_short(struct tokenizer *t, const char *word, int32_t bytes,
+                             const struct key *key)
+{
     int32_t *to = t->ids + t->count;
 
-    if (c->bytes == bytes && memcmp(c->word, word, (size_t)bytes) == 0) {
-        memcpy(to, c->ids, c->count * sizeof *to);
+    for (const struct token_cached *c = key->pair; c < key->pair + 2; c++) {
+        if (c->word[0] != key->word[0] || c->word[1] != key->word[1] || c->bytes != bytes ||
+            (bytes > 16 && (c->word[2] != key->word[2] || c->word[3] != key->word[3])))
+            continue;
+        memcpy(to, c->ids, sizeof c->ids);
         t->count += c->count;
         return;
     }
@@ -199,27 +285,59 @@ static void put_short(struct tokenizer *t, const char *word, int32_t bytes)
     t->count += n;
     if (n > TOKEN_CACHE_IDS)
         return;
-    c->bytes = (unsigned char)bytes;
-    c->count = (unsigned char)n;
-    memcpy(c->word, word, (size_t)bytes);
-    memcpy(c->ids, to, (size_t)n * sizeof *to);
+    key->pair[1] = key->pair[0];
+    memcpy(key->pair->word, key->word, sizeof key->word);
+    key->pair->bytes = (unsigned char)bytes;
+    key->pair->count = (unsigned char)n;
+    memcpy(key->pair->ids, to, (size_t)n * sizeof *to);
+}
+
+/* Makes space for the tokens of a word. */
+static inline void grow_ids(struct tokenizer *t, int64_t bytes)
+{
+    size_t need = (size_t)(t->count + bytes + TOKEN_CACHE_IDS);
+
+    if (need > t->ids_space)
+        t->ids = mem_grow(t->ids, &t->ids_space, need, sizeof *t->ids);
 }
 
 void token_word(struct tokenizer *t, const char *word, int64_t bytes)
 {
+    struct key key;
+
     while (bytes > 0) {
         int64_t n = bytes;
         if (n > TOKEN_WORD_MAX && !t->tables->bytes)
             n = token_code_before(word, word + TOKEN_WORD_MAX + 1) - word;
         if (n > TOKEN_WORD_MAX || n == 0) /* bytes, or invalid UTF-8 */
             n = TOKEN_WORD_MAX;
-        t->ids = mem_grow(t->ids, &t->ids_space, (size_t)(t->count + n), sizeof *t->ids);
-        if (n <= TOKEN_CACHE_BYTES)
-            put_short(t, word, (int32_t)n);
-        else
+        grow_ids(t, n);
+        if (n <= TOKEN_CACHE_BYTES) {
+            set_key(t, word, (size_t)n, &key);
+            put_short(t, word, (int32_t)n, &key);
+        } else {
             t->count += merge_word(t, word, (int32_t)n, t->ids + t->count);
+        }
         word += n;
         bytes -= n;
+    }
+}
+
+void token_words(struct tokenizer *t, const char *text, const char *const *to, int n)
+{
+    struct key key[TOKEN_WORDS];
+    const char *from = text;
+
+    for (int i = 0; i < n; from = to[i++])
+        if (to[i] - from <= TOKEN_CACHE_BYTES)
+            set_key(t, from, (size_t)(to[i] - from), &key[i]);
+    for (int i = 0; i < n; text = to[i++]) {
+        if (to[i] - text > TOKEN_CACHE_BYTES) {
+            token_word(t, text, to[i] - text);
+            continue;
+        }
+        grow_ids(t, to[i] - text);
+        put_short(t, text, (int32_t)(to[i] - text), &key[i]);
     }
 }
 

@@ -39,7 +39,10 @@ struct token_vocab {
     struct token_piece *piece; /* [count] */
     size_t piece_space;
     int32_t count;
-    int32_t *slot; /* [slot_mask + 1] hash table of pieces by text; -1: free */
+    struct token_slot {
+        int32_t id; /* -1: free */
+        uint32_t hash;
+    } * slot; /* [slot_mask + 1] hash table of pieces by text */
     uint32_t slot_mask;
     struct token_merge *merge; /* [mask + 1] hash table by left and right */
     uint32_t mask;
@@ -125,9 +128,9 @@ struct token_step {
     enum token_behavior behavior;
     enum token_add add;
     int invert, left, right;
-    enum tokenizer_words words; /* if the pattern is a known one */
-    char *from, *to;            /* owned; NULL: none */
-    struct token_regex regex;   /* code NULL: none */
+    const struct token_pattern *known; /* NULL: the pattern is none of these */
+    char *from, *to;                   /* owned; NULL: none */
+    struct token_regex regex;          /* code NULL: none */
 };
 
 struct token_steps {
@@ -177,8 +180,9 @@ struct token_tables {
     /* Finders of added tokens before and after normalization; NULL: none */
     struct token_finder *find[2];
     uint64_t *joints;
-    char *template; /* the folder's chat template, owned; NULL: none */
-    int cuttable;   /* texts may be encoded in parts: see token_each.c */
+    unsigned char class[TOKEN_CLASSES]; /* if the pre-tokenizers have a known pattern */
+    char *template;                     /* the folder's chat template, owned; NULL: none */
+    int cuttable;                       /* texts may be encoded in parts: see token_each.c */
 };
 
 /* Reads a tokenizer.json; null keys leave tables unchanged.  The caller releases them. */
@@ -207,12 +211,15 @@ struct token_buffer {
 
 void token_buffer_add(struct token_buffer *b, const char *text, int64_t bytes);
 
-/* Cache of results for short words: texts consist mostly of few distinct words.  One entry. */
-enum { TOKEN_CACHE_SLOTS = 1 << 17, TOKEN_CACHE_BYTES = 30, TOKEN_CACHE_IDS = 8 };
+/*
+ * Cache of results for short words: texts consist mostly of few distinct words.  Each entry is
+ * a cache line; a word may be in either of two, the last one that was added in the first.
+ */
+enum { TOKEN_CACHE_PAIRS = 1 << 17, TOKEN_CACHE_BYTES = 32, TOKEN_CACHE_IDS = 7 };
 
 struct token_cached {
+    uint64_t word[TOKEN_CACHE_BYTES / 8];
     unsigned char bytes, count; /* bytes 0: empty */
-    char word[TOKEN_CACHE_BYTES];
     int32_t ids[TOKEN_CACHE_IDS];
 };
 
@@ -231,7 +238,7 @@ struct token_pair {
 struct tokenizer {
     const struct token_tables *tables;
     struct token_tables *owned; /* NULL: owned by another tokenizer */
-    struct token_cached *cache; /* [TOKEN_CACHE_SLOTS] */
+    struct token_cached *cache; /* [2 * TOKEN_CACHE_PAIRS] */
     struct token_part *part;    /* parts of the current word */
     struct token_pair *heap;
     size_t part_space, heap_space, pairs;
@@ -247,6 +254,10 @@ struct tokenizer {
 
 /* token_merge.c: adds the tokens of a word to t->ids. */
 void token_word(struct tokenizer *t, const char *word, int64_t bytes);
+/* The same for n words in a row, at most TOKEN_WORDS, which end at to[]: so the cache's entries
+   are fetched from memory together. */
+enum { TOKEN_WORDS = 32 };
+void token_words(struct tokenizer *t, const char *text, const char *const *to, int n);
 /* Character pairs inside tokens: between other pairs no token of the model reaches across.
    NULL: unknown. */
 uint64_t *token_joints_new(const struct token_tables *t);
@@ -264,6 +275,8 @@ int token_normalize(struct tokenizer *t, const struct token_steps *steps,
                     struct token_buffer buffer[2], enum token_begins begins, const char **text,
                     int64_t *bytes, struct err *err);
 
+/* The end of the window in which patterns are matched (token_regex.c). */
+const char *token_window(const char *p, const char *end);
 /*
  * token_regex_next (token_regex.c) finds the first match in text[at .. bytes): 1, 0: none;
  * ERR_INPUT: too many steps.

@@ -215,14 +215,17 @@ void token_regex_release(struct token_regex *r)
     *r = (struct token_regex){0};
 }
 
+const char *token_window(const char *p, const char *end)
+{
+    return end - p > TOKEN_WORD_MAX ? token_code_before(p, p + TOKEN_WORD_MAX + 1) : end;
+}
+
 int token_regex_next(struct tokenizer *t, const struct token_regex *r, const char *text,
                      int64_t bytes, int64_t at, int64_t *from, int64_t *to, struct err *err)
 {
     /* Words lie inside the window; a match that begins later, or reaches its end, needs the
        whole text. */
-    int64_t window = bytes - at > TOKEN_WORD_MAX
-                         ? token_code_before(text + at, text + at + TOKEN_WORD_MAX + 1) - text
-                         : bytes;
+    int64_t window = token_window(text + at, text + bytes) - text;
 
     for (token_state_prepare(t);; window = bytes) {
         int rc = pcre2_match(r->code, (PCRE2_SPTR)text, (PCRE2_SIZE)window, (PCRE2_SIZE)at,

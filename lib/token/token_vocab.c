@@ -18,22 +18,33 @@ static const char *piece_text(const struct token_vocab *v, int32_t id)
     return v->text + v->piece[id].at;
 }
 
-/* The slot of a text: its piece's, or a free one. */
-static int32_t *piece_slot(const struct token_vocab *v, const char *text, int64_t bytes)
+/* The slot of a text: its piece's, or a free one, for which it sets the hash. */
+static struct token_slot *piece_slot(const struct token_vocab *v, const char *text,
+                                     int64_t bytes, uint32_t *hash)
 {
     uint64_t i = XXH3_64bits(text, (size_t)bytes);
 
-    for (;; i++) {
-        int32_t *slot = &v->slot[i & v->slot_mask];
-        if (*slot < 0 || (v->piece[*slot].bytes == bytes &&
-                          memcmp(piece_text(v, *slot), text, (size_t)bytes) == 0))
+    for (*hash = (uint32_t)(i >> 32);; i++) {
+        struct token_slot *slot = &v->slot[i & v->slot_mask];
+        if (slot->id < 0 || (slot->hash == *hash && v->piece[slot->id].bytes == bytes &&
+                             memcmp(piece_text(v, slot->id), text, (size_t)bytes) == 0))
             return slot;
     }
 }
 
+static void set_slot(struct token_vocab *v, const char *text, int64_t bytes, int32_t id)
+{
+    uint32_t hash;
+    struct token_slot *slot = piece_slot(v, text, bytes, &hash);
+
+    *slot = (struct token_slot){id, hash};
+}
+
 int32_t token_vocab_find(const struct token_vocab *v, const char *text, int64_t bytes)
 {
-    return v->slot ? *piece_slot(v, text, bytes) : -1;
+    uint32_t hash;
+
+    return v->slot ? piece_slot(v, text, bytes, &hash)->id : -1;
 }
 
 /* Keeps at least twice as many slots as numbers of pieces. */
@@ -48,10 +59,10 @@ static void grow_slots(struct token_vocab *v)
     mem_free(v->slot);
     v->slot = mem_new(slots, sizeof *v->slot);
     v->slot_mask = slots - 1;
-    memset(v->slot, -1, slots * sizeof *v->slot);
+    memset(v->slot, -1, slots * sizeof *v->slot); /* ids of -1 */
     for (int32_t i = 0; i < v->count; i++)
         if (v->piece[i].kind != TOKENIZER_UNUSED)
-            *piece_slot(v, piece_text(v, i), v->piece[i].bytes) = i;
+            set_slot(v, piece_text(v, i), v->piece[i].bytes, i);
 }
 
 int token_vocab_add(struct token_vocab *v, const char *text, int64_t bytes, int32_t id,
@@ -74,7 +85,7 @@ int token_vocab_add(struct token_vocab *v, const char *text, int64_t bytes, int3
                                         kind != TOKENIZER_NORMAL};
     v->text_bytes += (size_t)bytes;
     grow_slots(v);
-    *piece_slot(v, text, bytes) = id;
+    set_slot(v, text, bytes, id);
     return 0;
 }
 
@@ -112,7 +123,10 @@ void token_vocab_index(struct token_vocab *v)
     while (places < 2 * (uint32_t)v->merges)
         places *= 2;
     v->mask = places - 1;
-    v->merge = mem_new(places, sizeof *v->merge);
+    struct err err;
+    void *merge = NULL;
+    (void)mem_buffer((int64_t)places * (int64_t)sizeof *v->merge, "merges", &merge, &err);
+    v->merge = mem_have(merge, "merges");
     for (uint32_t i = 0; i < places; i++)
         v->merge[i].left = -1;
     for (int32_t i = 0; i < v->merges; i++)

@@ -12,8 +12,19 @@
 #define TOKEN_GPT2_PATTERN                                                                     \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/* Identifies a regular expression as one of the known patterns. */
-enum tokenizer_words token_words_of(const char *regex);
+/* A known pattern by its regular expression; NULL: unknown. */
+struct token_pattern;
+const struct token_pattern *token_pattern_of(const char *regex);
+enum tokenizer_words token_pattern_words(const struct token_pattern *w); /* NULL is allowed */
+/* Sets the classes of the first characters. */
+enum { TOKEN_CLASSES = 1 << 16 };
+void token_classes(unsigned char class[TOKEN_CLASSES]);
+/*
+ * The end of the match that begins at p, in valid UTF-8 that ends at `end` > p.  Matches cover
+ * the text, but for the pattern of digits: the text between its matches is returned, too.
+ */
+const char *token_pattern_end(const struct token_pattern *w, const unsigned char *class,
+                              const char *p, const char *end);
 
 /* The code point at p, in valid UTF-8; sets its length in bytes. */
 static inline uint32_t token_code_at(const char *p, int *bytes)
