@@ -86,9 +86,15 @@ static int cut_known(struct tokenizer *t, const struct token_step *s, int level,
 
     for (; rc == 0 && p.text < end; p.text = to[n - 1]) {
         const char *from = p.text;
-        for (n = 0; n < TOKEN_WORDS && from < end; from = to[n++])
-            to[n] =
-                token_pattern_end(s->known, t->tables->class, from, token_window(from, end));
+        for (n = 0; n < TOKEN_WORDS && from < end; from = to[n++]) {
+            /* A longer piece that is no word is for the following steps to cut. */
+            const char *near =
+                words && end - from > TOKEN_WORD_MAX ? from + TOKEN_WORD_MAX : end;
+            to[n] = token_pattern_end(s->known, t->tables->class, from, near);
+            if (to[n] >= near && near < end)
+                to[n] = token_pattern_end(s->known, t->tables->class, from,
+                                          token_window(from, end));
+        }
         if (words)
             token_words(t, p.text, to, n);
         from = p.text;

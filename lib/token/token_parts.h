@@ -33,6 +33,8 @@ struct token_merge {
     int32_t rank, to;
 };
 
+enum { TOKEN_BYTES = 256 };
+
 struct token_vocab {
     char *text; /* all pieces, one after the other */
     size_t text_space, text_bytes;
@@ -46,6 +48,7 @@ struct token_vocab {
     uint32_t slot_mask;
     struct token_merge *merge; /* [mask + 1] hash table by left and right */
     uint32_t mask;
+    int32_t *first; /* [TOKEN_BYTES][TOKEN_BYTES] merges of the first pieces: bytes; -1: none */
     struct token_merge *list; /* [merges] sorted by rank */
     size_t list_space;
     int32_t merges;

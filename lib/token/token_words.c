@@ -3,6 +3,7 @@
  * Matches the patterns of common tokenizers without a regular expression engine, and classifies
  * characters.
  */
+#include <endian.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -53,13 +54,12 @@ struct token_pattern {
 const struct token_pattern *token_pattern_of(const char *regex)
 {
     static const struct token_pattern known[] = {
-        {TOKEN_GPT2_PATTERN, TOKENIZER_GPT2, EXACT, 0, LETTER, LETTER, MARK | OTHER, 0, 0, 0},
-        {LLAMA3("{1,3}"), TOKENIZER_LLAMA3, ANY_CASE, SPACE | MARK | OTHER, LETTER, LETTER,
+        {TOKEN_GPT2_PATTERN, TOKENIZER_GPT2, EXACT, 0, 0, LETTER, MARK | OTHER, 0, 0, 0},
+        {LLAMA3("{1,3}"), TOKENIZER_LLAMA3, ANY_CASE, SPACE | MARK | OTHER, 0, LETTER,
          MARK | OTHER, 3, 1, 0},
-        {LLAMA3(""), TOKENIZER_QWEN2, ANY_CASE, SPACE | MARK | OTHER, LETTER, LETTER,
-         MARK | OTHER, 1, 1, 0},
-        {QWEN35, TOKENIZER_OTHER, ANY_CASE, SPACE | OTHER, LETTER | MARK, LETTER | MARK, OTHER,
+        {LLAMA3(""), TOKENIZER_QWEN2, ANY_CASE, SPACE | MARK | OTHER, 0, LETTER, MARK | OTHER,
          1, 1, 0},
+        {QWEN35, TOKENIZER_OTHER, ANY_CASE, SPACE | OTHER, 0, LETTER | MARK, OTHER, 1, 1, 0},
         {O200K, TOKENIZER_OTHER, SUFFIX, SPACE | OTHER, UPPER | CASELESS | MARK,
          LOWER | CASELESS | MARK, MARK | OTHER, 3, 1, '/'},
         {"\\p{N}", TOKENIZER_SMOLLM, NONE, 0, 0, 0, (unsigned char)~NUMBER, 1, 0, 0}};
@@ -106,6 +106,22 @@ static inline unsigned class_at(const unsigned char *class, const char *p, int *
     return c < TOKEN_CLASSES ? class[c] : class_of(c);
 }
 
+/* The end of the letters a to z, eight at a time as far as there are eight. */
+static inline const char *ascii_end(const char *p, const char *end)
+{
+    const uint64_t ones = UINT64_MAX / 255;
+    uint64_t text, low, others = 0;
+
+    for (; !others && end - p >= 8; p += others ? __builtin_ctzll(others) / 8 : 8) {
+        memcpy(&text, p, sizeof text);
+        text = le64toh(text);
+        low = text & 0x7f * ones;
+        others =
+            (text | ~(low + (0x80 - 'a') * ones) | (low + (0x7f - 'z') * ones)) & 0x80 * ones;
+    }
+    return p;
+}
+
 /* The end of the characters of these classes, at most `most`. */
 static inline const char *run_end(const unsigned char *class, unsigned of, int64_t most,
                                   const char *p, const char *end)
@@ -142,7 +158,8 @@ static const char *letters_end(const struct token_pattern *w, const unsigned cha
         lower += n;
         both = k & w->lower ? lower : both;
     }
-    to = run_end(class, w->lower, INT64_MAX, lower, end);
+    to = w->lower & LOWER ? ascii_end(lower, end) : lower;
+    to = run_end(class, w->lower, INT64_MAX, to, end);
     return to > lower || both == p ? to : both;
 }
 

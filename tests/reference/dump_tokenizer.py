@@ -23,6 +23,11 @@ TEXTS = 10000
 MASK = (1 << 64) - 1
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
           r"|\s+(?!\S)|\s+")
+QWEN35 = LLAMA3.replace("{1,3}", "").replace(r"?\p{L}+", r"?[\p{L}\p{M}]+").replace(r"\s\p{L}\p{N}", r"\s\p{L}\p{M}\p{N}")
+UPPER, LOWER = (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]")
+O200K = "|".join([r"[^\r\n\p{L}\p{N}]?" + letters + r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+                  for letters in (UPPER + "*" + LOWER + "+", UPPER + "+" + LOWER + "*")]
+                 + [r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"])
 PIECES = [" ", " ", " ", "  ", "   ", "\n", "\n\n", "\t", "\r\n", "\u00a0", "\u2003", "\u3000", "\u0085", "\u2028", " \n", "\x0b",
           "\u180e", "\u200b", "\ufeff", "'s", "'S", "'re", "'LL", "'\u017f", "''", "1", "22", "333", "4444", "\u0663", "\u00bd",
           "\u2167", "-", "--", "...", "?!", "\u2581", "\u2581\u2581", "<0x0A>", "<unk>", "<s>", "</s>", "Hello", "the", " world", "n't",
@@ -170,6 +175,8 @@ def main():
     write(folder, "llama3", byte_level("llama3", llama3, None, ["<|begin_of_text|>", "<|eot_id|>"], True))
     write(folder, "qwen2", byte_level("qwen2", qwen2, normalizers.NFC(), chat, False))
     write(folder, "smollm", byte_level("smollm", pre_tokenizers.Digits(individual_digits=True), None, chat, False))
+    write(folder, "qwen35", byte_level("qwen35", pre_tokenizers.Split(Regex(QWEN35), "isolated"), normalizers.NFC(), chat, False))
+    write(folder, "o200k", byte_level("o200k", pre_tokenizers.Split(Regex(O200K), "isolated"), None, chat, True))
     for name in ("llama2", "mistral", "gemma"):
         write(folder, name, *sentence_piece(name))
     write_sentencepiece(folder)
