@@ -178,11 +178,7 @@ void token_state_prepare(struct tokenizer *t)
 
     if (t->cache)
         return;
-    size_t bytes = 2 * TOKEN_CACHE_PAIRS * sizeof *t->cache;
-    void *cache = NULL;
-    struct err err;
-    (void)mem_buffer((int64_t)bytes, "a cache of words", &cache, &err);
-    t->cache = memset(mem_have(cache, "a cache of words"), 0, bytes);
+    t->cache = token_cache_new();
     t->match = mem_have(pcre2_match_data_create(1, NULL), "a match");
     t->limits = mem_have(pcre2_match_context_create(NULL), "the limits of a match");
     t->stack = pcre2_jit_stack_create(STACK, STACK_MAX, NULL);

@@ -214,6 +214,30 @@ static int32_t merge_word(struct tokenizer *t, const char *word, int32_t bytes, 
     return merge_ids(t, ids, first_ids(a, word, bytes, ids));
 }
 
+/* ---- the cache ---- */
+
+/*
+ * Cache of results for short words: texts consist mostly of few distinct words.  Each entry is
+ * a cache line; a word may be in either of two, the last one that was added in the first.
+ */
+enum { CACHE_PAIRS = 1 << 17, CACHE_BYTES = 32, CACHE_IDS = 7 };
+
+struct token_cached {
+    uint64_t word[CACHE_BYTES / 8];
+    unsigned char bytes, count; /* bytes 0: empty */
+    int32_t ids[CACHE_IDS];
+};
+
+struct token_cached *token_cache_new(void)
+{
+    const size_t bytes = 2 * CACHE_PAIRS * sizeof(struct token_cached);
+    void *cache = NULL;
+    struct err err;
+
+    (void)mem_buffer((int64_t)bytes, "a cache of words", &cache, &err);
+    return memset(mem_have(cache, "a cache of words"), 0, bytes);
+}
+
 static uint64_t eight_bytes(const char *p)
 {
     uint64_t n;
@@ -232,7 +256,7 @@ static uint64_t four_bytes(const char *p)
 
 /* A word in the form of the cache, and its entries there. */
 struct key {
-    uint64_t word[TOKEN_CACHE_BYTES / 8];
+    uint64_t word[CACHE_BYTES / 8];
     struct token_cached *pair;
 };
 
@@ -241,7 +265,7 @@ static inline void set_key(const struct tokenizer *t, const char *word, size_t n
                            struct key *key)
 {
     const char *end = word + n;
-    uint64_t part[TOKEN_CACHE_BYTES / 8] = {0}, hash = n;
+    uint64_t part[CACHE_BYTES / 8] = {0}, hash = n;
 
     if (n > 16) {
         part[0] = eight_bytes(word);
@@ -260,14 +284,14 @@ static inline void set_key(const struct tokenizer *t, const char *word, size_t n
     }
     hash = (hash ^ part[0]) * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 32 ^ part[1]) * 0xc2b2ae3d27d4eb4fu;
-    for (int i = 0; i < TOKEN_CACHE_BYTES / 8; i++)
+    for (int i = 0; i < CACHE_BYTES / 8; i++)
         key->word[i] = part[i];
-    key->pair = t->cache + 2 * ((hash >> 32) % TOKEN_CACHE_PAIRS);
+    key->pair = t->cache + 2 * ((hash >> 32) % CACHE_PAIRS);
     __builtin_prefetch(key->pair);
     __builtin_prefetch(key->pair + 1);
 }
 
-/* t->ids has space for TOKEN_CACHE_IDS tokens, and for each byte of the word. */
+/* t->ids has space for CACHE_IDS tokens, and for each byte of the word. */
 static inline void put_short(struct tokenizer *t, const char *word, int32_t bytes,
                              const struct key *key)
 {
@@ -283,7 +307,7 @@ static inline void put_short(struct tokenizer *t, const char *word, int32_t byte
     }
     int32_t n = merge_word(t, word, bytes, to);
     t->count += n;
-    if (n > TOKEN_CACHE_IDS)
+    if (n > CACHE_IDS)
         return;
     key->pair[1] = key->pair[0];
     memcpy(key->pair->word, key->word, sizeof key->word);
@@ -295,7 +319,7 @@ static inline void put_short(struct tokenizer *t, const char *word, int32_t byte
 /* Makes space for the tokens of a word. */
 static inline void grow_ids(struct tokenizer *t, int64_t bytes)
 {
-    size_t need = (size_t)(t->count + bytes + TOKEN_CACHE_IDS);
+    size_t need = (size_t)(t->count + bytes + CACHE_IDS);
 
     if (need > t->ids_space)
         t->ids = mem_grow(t->ids, &t->ids_space, need, sizeof *t->ids);
@@ -312,7 +336,7 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes)
         if (n > TOKEN_WORD_MAX || n == 0) /* bytes, or invalid UTF-8 */
             n = TOKEN_WORD_MAX;
         grow_ids(t, n);
-        if (n <= TOKEN_CACHE_BYTES) {
+        if (n <= CACHE_BYTES) {
             set_key(t, word, (size_t)n, &key);
             put_short(t, word, (int32_t)n, &key);
         } else {
@@ -323,16 +347,17 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes)
     }
 }
 
+/* Fetches the entries of the cache from memory together. */
 void token_words(struct tokenizer *t, const char *text, const char *const *to, int n)
 {
     struct key key[TOKEN_WORDS];
     const char *from = text;
 
     for (int i = 0; i < n; from = to[i++])
-        if (to[i] - from <= TOKEN_CACHE_BYTES)
+        if (to[i] - from <= CACHE_BYTES)
             set_key(t, from, (size_t)(to[i] - from), &key[i]);
     for (int i = 0; i < n; text = to[i++]) {
-        if (to[i] - text > TOKEN_CACHE_BYTES) {
+        if (to[i] - text > CACHE_BYTES) {
             token_word(t, text, to[i] - text);
             continue;
         }

@@ -33,22 +33,16 @@ struct token_merge {
     int32_t rank, to;
 };
 
-enum { TOKEN_BYTES = 256 };
-
 struct token_vocab {
     char *text; /* all pieces, one after the other */
     size_t text_space, text_bytes;
     struct token_piece *piece; /* [count] */
     size_t piece_space;
     int32_t count;
-    struct token_slot {
-        int32_t id; /* -1: free */
-        uint32_t hash;
-    } * slot; /* [slot_mask + 1] hash table of pieces by text */
+    struct token_slot *slot; /* [slot_mask + 1] hash table of pieces by text */
     uint32_t slot_mask;
     struct token_merge *merge; /* [mask + 1] hash table by left and right */
     uint32_t mask;
-    int32_t *first; /* [TOKEN_BYTES][TOKEN_BYTES] merges of the first pieces: bytes; -1: none */
     struct token_merge *list; /* [merges] sorted by rank */
     size_t list_space;
     int32_t merges;
@@ -214,17 +208,7 @@ struct token_buffer {
 
 void token_buffer_add(struct token_buffer *b, const char *text, int64_t bytes);
 
-/*
- * Cache of results for short words: texts consist mostly of few distinct words.  Each entry is
- * a cache line; a word may be in either of two, the last one that was added in the first.
- */
-enum { TOKEN_CACHE_PAIRS = 1 << 17, TOKEN_CACHE_BYTES = 32, TOKEN_CACHE_IDS = 7 };
-
-struct token_cached {
-    uint64_t word[TOKEN_CACHE_BYTES / 8];
-    unsigned char bytes, count; /* bytes 0: empty */
-    int32_t ids[TOKEN_CACHE_IDS];
-};
+struct token_cached;
 
 /* A part of a word; parts are linked in order, and removed when they are merged. */
 struct token_part {
@@ -241,7 +225,7 @@ struct token_pair {
 struct tokenizer {
     const struct token_tables *tables;
     struct token_tables *owned; /* NULL: owned by another tokenizer */
-    struct token_cached *cache; /* [2 * TOKEN_CACHE_PAIRS] */
+    struct token_cached *cache; /* of results for short words */
     struct token_part *part;    /* parts of the current word */
     struct token_pair *heap;
     size_t part_space, heap_space, pairs;
@@ -256,9 +240,9 @@ struct tokenizer {
 };
 
 /* token_merge.c: adds the tokens of a word to t->ids. */
+struct token_cached *token_cache_new(void); /* mem_free */
 void token_word(struct tokenizer *t, const char *word, int64_t bytes);
-/* The same for n words in a row, at most TOKEN_WORDS, which end at to[]: so the cache's entries
-   are fetched from memory together. */
+/* The same for at most TOKEN_WORDS words in a row, which end at to[]. */
 enum { TOKEN_WORDS = 32 };
 void token_words(struct tokenizer *t, const char *text, const char *const *to, int n);
 /* Character pairs inside tokens: between other pairs no token of the model reaches across.

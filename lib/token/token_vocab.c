@@ -13,6 +13,11 @@
 
 /* ---- pieces ---- */
 
+struct token_slot {
+    int32_t id; /* -1: free */
+    uint32_t hash;
+};
+
 static const char *piece_text(const struct token_vocab *v, int32_t id)
 {
     return v->text + v->piece[id].at;
@@ -104,10 +109,6 @@ static uint32_t merge_place(const struct token_vocab *v, int32_t left, int32_t r
 const struct token_merge *token_vocab_pair(const struct token_vocab *v, int32_t left,
                                            int32_t right)
 {
-    if ((left | right) < TOKEN_BYTES) {
-        int32_t i = v->first[left * TOKEN_BYTES + right];
-        return i < 0 ? NULL : &v->list[i];
-    }
     const struct token_merge *m = &v->merge[merge_place(v, left, right)];
 
     return m->left < 0 ? NULL : m;
@@ -123,24 +124,18 @@ void token_vocab_merge(struct token_vocab *v, int32_t left, int32_t right, int32
 void token_vocab_index(struct token_vocab *v)
 {
     uint32_t places = 16;
+    void *merge = NULL;
+    struct err err;
 
     while (places < 2 * (uint32_t)v->merges)
         places *= 2;
     v->mask = places - 1;
-    struct err err;
-    void *merge = NULL;
     (void)mem_buffer((int64_t)places * (int64_t)sizeof *v->merge, "merges", &merge, &err);
     v->merge = mem_have(merge, "merges");
     for (uint32_t i = 0; i < places; i++)
         v->merge[i].left = -1;
-    v->first = mem_new(TOKEN_BYTES * TOKEN_BYTES, sizeof *v->first);
-    memset(v->first, -1, TOKEN_BYTES * TOKEN_BYTES * sizeof *v->first);
-    for (int32_t i = 0; i < v->merges; i++) {
-        const struct token_merge *m = &v->list[i];
-        if ((m->left | m->right) < TOKEN_BYTES)
-            v->first[m->left * TOKEN_BYTES + m->right] = i;
-        v->merge[merge_place(v, m->left, m->right)] = *m;
-    }
+    for (int32_t i = 0; i < v->merges; i++)
+        v->merge[merge_place(v, v->list[i].left, v->list[i].right)] = v->list[i];
 }
 
 /* ---- files ---- */
@@ -231,7 +226,6 @@ void token_vocab_release(struct token_vocab *v)
     mem_free(v->piece);
     mem_free(v->slot);
     mem_free(v->merge);
-    mem_free(v->first);
     mem_free(v->list);
     mem_free(v->both);
     *v = (struct token_vocab){0};

@@ -77,7 +77,7 @@ enum tokenizer_words token_pattern_words(const struct token_pattern *w)
 
 /* ---- matching the patterns ---- */
 
-static unsigned char class_of(uint32_t c)
+static unsigned char token_class(uint32_t c)
 {
     static const unsigned char of[] = {
         [UTF8PROC_CATEGORY_LU] = UPPER,    [UTF8PROC_CATEGORY_LT] = UPPER,
@@ -96,14 +96,14 @@ static unsigned char class_of(uint32_t c)
 void token_classes(unsigned char class[TOKEN_CLASSES])
 {
     for (uint32_t c = 0; c < TOKEN_CLASSES; c++)
-        class[c] = class_of(c);
+        class[c] = token_class(c);
 }
 
 static inline unsigned class_at(const unsigned char *class, const char *p, int *bytes)
 {
     uint32_t c = token_code_at(p, bytes);
 
-    return c < TOKEN_CLASSES ? class[c] : class_of(c);
+    return c < TOKEN_CLASSES ? class[c] : token_class(c);
 }
 
 /* The end of the letters a to z, eight at a time as far as there are eight. */
