@@ -11,6 +11,7 @@
  * have not agreed on settings, and all its calls are MPI's.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/tick.h"
@@ -183,11 +184,25 @@ static int mpi_end(MPI_Comm comm, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
+/* MPI_MAX_LIBRARY_VERSION_STRING of MPICH and of MPI's ABI; Open MPI's is 256. */
+enum { FOREIGN_VERSION = 8192 };
+
+/* Says on the launcher's rank 0, as this MPI's communicators cannot be used. */
+static void say_foreign(const char *version, const char *built)
+{
+    const char *rank = getenv("PMI_RANK");
+
+    rank = rank ? rank : getenv("PMIX_RANK");
+    if (!rank || strcmp(rank, "0") == 0)
+        fprintf(stderr, "paro-mpi: found MPI '%.*s', expected %s: all calls are passed to it\n",
+                (int)strcspn(version, "\n"), version, built);
+}
+
 /* Collective over MPI_COMM_WORLD: all ranks take rank 0's settings. */
 static void mpi_begin(void)
 {
     int rank = 0, ranks = 1, off = 0, key = MPI_KEYVAL_INVALID;
-    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", built[64];
+    char version[FOREIGN_VERSION] = "", built[64];
     int length = 0;
     struct err err;
 
@@ -195,8 +210,10 @@ static void mpi_begin(void)
        only. */
     snprintf(built, sizeof built, "Open MPI v%d.", OMPI_MAJOR_VERSION);
     if (PMPI_Get_library_version(version, &length) != MPI_SUCCESS ||
-        strncmp(version, built, strlen(built)))
+        strncmp(version, built, strlen(built))) {
+        say_foreign(version, built);
         return;
+    }
     preload_mpi_settings_read(&preload.settings);
     off = preload.settings.off;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -247,6 +247,16 @@ F
     [ "$status" = 0 ] && [ -z "$output" ]
 }
 
+@test "another MPI has all calls, and that is said once" {
+    command -v mpicc.mpich > /dev/null || skip "no MPICH here"
+    mpicc.mpich -o foreign "$ROOT/tests/preload/mpi_ways.c"
+    PARO_TOPO=synth:2x2 PARO_MPI_MODE=always PARO_MPI_TRACE=1 \
+        run timeout 60 mpiexec.mpich -n 4 env LD_PRELOAD="$LIB" ./foreign again
+    echo "$output"
+    [ "$status" = 0 ] && [ "${#lines[@]}" = 2 ]
+    grep -xE "paro-mpi: found MPI 'MPICH Version:[^']+', expected Open MPI v[0-9]+\.: all calls are passed to it" <<< "$output"
+}
+
 @test "nothing is exported but what is intercepted" {
     run bash -c "nm -D --defined-only '$B/libparo-mpi.so' | awk '\$2 == \"T\" {print \$3}' | paste -sd' '"
     [ "$output" = "MPI_Allgather MPI_Allgatherv MPI_Allreduce MPI_Alltoall MPI_Barrier MPI_Bcast MPI_Init MPI_Init_thread MPI_Reduce MPI_Reduce_scatter MPI_Reduce_scatter_block" ]
