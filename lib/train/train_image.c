@@ -56,28 +56,33 @@ static int image_holds(const struct train_images *s, enum letter letter, int hol
     return has;
 }
 
+/* The end of a part's states: without periods there is no outer momentum. */
+static int image_end(const struct train_images *s, enum train_part part)
+{
+    return part == PART_TRAINED ? s->shape->states - 1 : first_state[part + 1];
+}
+
 /* Whether the states of `holder` lack some of that part of the shard of `rank`. */
 static int lacks(const struct train_images *s, int holder, int rank, enum train_part part)
 {
     const struct plan *plan = &s->train->plan;
     const struct groups *g = &s->shape->layout->groups;
     struct plan_strategy p = plan_inner(&plan->settings, plan->strategy);
-    enum letter letter = part == PART_TRAINED ? p.optimizer : p.params;
-    int has = !is_of_group(s, part, 1) || g->group_of[holder] == g->group_of[rank], n;
+    int alike = g->group_of[holder] == g->group_of[rank], has = 1, n;
 
-    for (int u = 0; has && u < s->shape->model->units; u++) {
-        struct range *r = image_ranges(s, rank, part, 0, u, &n);
-        for (int k = 0; has && k < n; k++)
-            has = image_holds(s, letter, holder, part_elems(s, part, u), r[k]);
-        mem_free(r);
+    for (int state = 0; has && state < image_end(s, part) - first_state[part]; state++) {
+        enum letter letter = part != PART_TRAINED       ? p.params
+                             : state < TRAIN_STATES - 1 ? p.optimizer
+                                                        : plan->outer;
+        has = alike || !is_of_group(s, part, state);
+        for (int u = 0; has && u < s->shape->model->units; u++) {
+            struct range *r = image_ranges(s, rank, part, state, u, &n);
+            for (int k = 0; has && k < n; k++)
+                has = image_holds(s, letter, holder, part_elems(s, part, u), r[k]);
+            mem_free(r);
+        }
     }
     return !has;
-}
-
-/* The end of a part's states: without periods there is no outer momentum. */
-static int image_end(const struct train_images *s, enum train_part part)
-{
-    return part == PART_TRAINED ? s->shape->states - 1 : first_state[part + 1];
 }
 
 /* Places a part in the order in which it is sent: the same for its owner and its holder. */

@@ -253,7 +253,8 @@ F
     PARO_TOPO=synth:2x2 PARO_MPI_MODE=always PARO_MPI_TRACE=1 \
         run timeout 60 mpiexec.mpich -n 4 env LD_PRELOAD="$LIB" ./foreign again
     echo "$output"
-    [ "$status" = 0 ] && [ "${#lines[@]}" = 2 ]
+    [ "$status" = 0 ]
+    [ "${#lines[@]}" = 2 ]
     grep -xE "paro-mpi: found MPI 'MPICH Version:[^']+', expected Open MPI v[0-9]+\.: all calls are passed to it" <<< "$output"
 }
 
