@@ -8,29 +8,26 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "base/mem.h"
 #include "check/check.h"
 
 /* Executes horing-rounds from this program's folder, or from the installation's. */
 static void become_rounds(char **argv, struct err *err)
 {
     static const char *const place[] = {"horing-rounds", "../lib/paro/horing-rounds"};
-    char self[4000], path[4100];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *path = io_program_path(place[0]);
 
-    self[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = 0;
-    if (check_hand_over(err))
-        return;
-    errno = ENOENT;
-    for (int i = 0; slash && i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", self, place[i]);
+    if (check_hand_over(err) == 0) {
         execv(path, argv);
-        if (errno != ENOENT)
-            break;
+        if (errno == ENOENT) {
+            mem_free(path);
+            path = io_program_path(place[1]);
+            execv(path, argv);
+        }
+        err_sys(err, "cannot run '%s', which measures", path);
     }
-    err_sys(err, "cannot run '%s', which measures", slash ? path : "horing-rounds");
+    mem_free(path);
 }
 
 /* Prints the answer unless the deadline has passed. */

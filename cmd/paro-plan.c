@@ -38,6 +38,7 @@ CLI_PARSER(plan_outer_parse)
 CLI_PARSER(plan_algo_parse)
 CLI_PARSER(dtype_parse_compute)
 CLI_PARSER(plan_scale_parse)
+CLI_PARSER(plan_budget_parse)
 
 static const struct cli_option options[] = {
     {.text = "The model, the fabric and the batch:"},
@@ -45,8 +46,7 @@ static const struct cli_option options[] = {
      "Plan for MODEL: a config.json, a folder with one, -, or params=7e9",
      CLI_TEXT(request.model)},
     {"input", 'i', "TOPO", CLI_EVERYDAY,
-     "Read the fabric from TOPO: a file, synth:SPEC, such as synth:2x8, or - (default: standard"
-     " input)",
+     "Read the fabric from TOPO: a file, synth:2x8, machines as 16xaws-p5, or - (default: -)",
      CLI_TEXT(request.topo)},
     {"mem", 0, "BYTES", CLI_EVERYDAY,
      "Use at most BYTES of memory per rank, such as 80e9 or 64Gi (default: 90 % of what the"
@@ -131,7 +131,13 @@ static const struct cli_option options[] = {
      "Predict the time of a checkpoint when each host writes at RATE, such as 2GB/s, or all"
      " together, such as 100GB/s/all",
      CLI_PARSED(plan_request_storage, request)},
-    {.text = "Price failures of nodes, and saves:"},
+    {.text = "Price the whole run, failures of nodes, and saves:"},
+    {"tokens", 0, "COUNT", 0, "Predict the hours that a run of COUNT tokens takes, such as 20B",
+     CLI_COUNT(request.tokens, 1, INT64_MAX)},
+    {"price", 0, "PRICE", 0,
+     "Predict what the run costs when a host, or a rank, costs PRICE an hour, such as 32.77/h"
+     " or 2.10EUR/rank/h",
+     CLI_PARSED(plan_budget_parse, request.budget)},
     {"mtbf", 0, "HOURS", 0,
      "Choose by useful throughput where a node fails every HOURS on average, and predict the"
      " best intervals between saves, and their copies",

@@ -38,8 +38,8 @@ static const struct cli_option options[] = {
     {.text = "Read a fabric and print it:"},
     {"input", 'i', "INPUT", CLI_EVERYDAY,
      "Read the fabric from INPUT: a file (YAML, XML of NCCL or hwloc, text of ibnetdiscover or"
-     " nvidia-smi topo -m), standard input ('-'), synth:SPEC for a synthetic fabric, or nvml:"
-     " for this machine's GPUs",
+     " nvidia-smi topo -m), standard input ('-'), synth:SPEC for a synthetic fabric, a type of"
+     " machine as 16xaws-p5, or nvml: for this machine's GPUs",
      CLI_TEXT(input), .modes = 1 << FABRIC | 1 << DOCTOR},
     {"format", 0, "FORMAT", CLI_EVERYDAY,
      "Print the fabric as FORMAT: yaml, json, table, svg, hostfile, rankfile, or nccl for"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
 complete -c paro-plan -s m -l model -r -d 'Plan for MODEL: a config.json, a folder with one, -, or params=7e9'
-complete -c paro-plan -s i -l input -r -d 'Read the fabric from TOPO: a file, synth:SPEC, such as synth:2x8, or - (default: standard input)'
+complete -c paro-plan -s i -l input -r -d 'Read the fabric from TOPO: a file, synth:2x8, machines as 16xaws-p5, or - (default: -)'
 complete -c paro-plan -l mem -r -d 'Use at most BYTES of memory per rank, such as 80e9 or 64Gi (default: 90 % of what the fabric states)'
 complete -c paro-plan -l headroom -r -d 'Leave PERCENT of the memory that the fabric states free, for what is not counted, such as libraries (default: 10)'
 complete -c paro-plan -l micro-batch -r -d 'Train on B sequences per rank and micro-step; auto: the fastest that fits (default: 1)'
@@ -26,6 +26,8 @@ complete -c paro-plan -l group-level -r -d 'End the groups at this level of the 
 complete -c paro-plan -l algo -r -d 'Use only ALGO for collectives over all ranks: ring, two-level, ho-ring, or auto for the fastest (default: auto)'
 complete -c paro-plan -l device -r -a 'cpu cuda' -d 'Plan for cpu or cuda: memory and types differ (default: the fabric\'s device; synth: is cpu unless it says device=cuda)'
 complete -c paro-plan -l storage -r -d 'Predict the time of a checkpoint when each host writes at RATE, such as 2GB/s, or all together, such as 100GB/s/all'
+complete -c paro-plan -l tokens -r -d 'Predict the hours that a run of COUNT tokens takes, such as 20B'
+complete -c paro-plan -l price -r -d 'Predict what the run costs when a host, or a rank, costs PRICE an hour, such as 32.77/h or 2.10EUR/rank/h'
 complete -c paro-plan -l mtbf -r -d 'Choose by useful throughput where a node fails every HOURS on average, and predict the best intervals between saves, and their copies'
 complete -c paro-plan -l restart -r -d 'A restart takes SECONDS from a failure until ranks read their states (default: 60)'
 complete -c paro-plan -l local-storage -r -d 'Each host writes at RATE to storage of its own (default: 2GB/s)'

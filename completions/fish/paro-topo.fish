@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
-complete -c paro-topo -s i -l input -r -d 'Read the fabric from INPUT: a file (YAML, XML of NCCL or hwloc, text of ibnetdiscover or nvidia-smi topo -m), standard input (\'-\'), synth:SPEC for a synthetic fabric, or nvml: for this machine\'s GPUs'
+complete -c paro-topo -s i -l input -r -d 'Read the fabric from INPUT: a file (YAML, XML of NCCL or hwloc, text of ibnetdiscover or nvidia-smi topo -m), standard input (\'-\'), synth:SPEC for a synthetic fabric, a type of machine as 16xaws-p5, or nvml: for this machine\'s GPUs'
 complete -c paro-topo -l format -r -a 'yaml json table svg hostfile rankfile nccl' -d 'Print the fabric as FORMAT: yaml, json, table, svg, hostfile, rankfile, or nccl for one machine\'s XML (default: yaml)'
 complete -c paro-topo -l svg -d 'Draw the fabric as SVG to FILE or standard output'
 complete -c paro-topo -l force -d 'Let --svg replace FILE'

@@ -305,6 +305,18 @@ char *io_join(const char *dir, const char *name)
     return path;
 }
 
+char *io_program_path(const char *relative)
+{
+    char self[4000];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    self[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = 0;
+    return io_join(self, relative);
+}
+
 char *io_parent(const char *path)
 {
     char *copy = mem_dup(path);

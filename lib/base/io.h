@@ -215,6 +215,8 @@ int io_check_link(const char *path, struct err *err);
 int io_mkdir(const char *path, int *made, struct err *err);
 /* "dir/name", owned by the caller. */
 char *io_join(const char *dir, const char *name);
+/* A path relative to the folder of the running program; owned by the caller. */
+char *io_program_path(const char *relative);
 char *io_parent(const char *path); /* the path's folder, owned by the caller */
 int io_ends_with(const char *name, const char *end);
 

@@ -115,21 +115,31 @@ static const struct {
     {"step_s", "step", offsetof(struct plan_price, step_s), units_time},
     {"tokens_per_s", "tokens/s", offsetof(struct plan_price, tokens_per_s), units_whole},
     {"goodput", "goodput", offsetof(struct plan_price, survival.goodput), units_plain},
+    {"hours", "hours", offsetof(struct plan_price, budget.hours), plan_budget_number},
+    {"cost", "cost", offsetof(struct plan_price, budget.cost), plan_budget_number},
+    {"cost_per_million_tokens", "cost/Mtokens",
+     offsetof(struct plan_price, budget.million_cost), plan_budget_number},
 };
 
-enum { PREDICTED = sizeof predicted / sizeof *predicted };
+enum {
+    PREDICTED = sizeof predicted / sizeof *predicted,
+    GOODPUT = PREDICTED - 4,
+    COST = PREDICTED - 2
+};
 
-/* Returns the number of rows; the last row is for plans that price failures. */
-static int rows_of(const struct plan p[2])
-{
-    return PREDICTED - !(p[0].price.survival.mtbf_s > 0 || p[1].price.survival.mtbf_s > 0);
-}
-
+/* Returns NAN if unknown, as are the last rows unless the plan has failures and a budget. */
 static double value(const struct plan *p, int i)
 {
-    if (i == PREDICTED - 1 && !(p->price.survival.mtbf_s > 0))
+    double v = *(const double *)(const void *)((const char *)&p->price + predicted[i].at);
+
+    if (i == GOODPUT ? !(p->price.survival.mtbf_s > 0) : i > GOODPUT && !(v > 0))
         return NAN;
-    return *(const double *)(const void *)((const char *)&p->price + predicted[i].at);
+    return v;
+}
+
+static int has_row(const struct plan p[2], int i)
+{
+    return i < GOODPUT || !isnan(value(&p[0], i)) || !isnan(value(&p[1], i));
 }
 
 void plan_compare_print(const struct plan p[2], char *const names[2], FILE *out)
@@ -145,12 +155,18 @@ void plan_compare_print(const struct plan p[2], char *const names[2], FILE *out)
             fprintf(out, "%-16s %16s %16s\n", s->name[i], s[0].text[i], s[1].text[i]);
     settings_release(&s[0]);
     settings_release(&s[1]);
-    for (int i = 0; i < rows_of(p); i++) {
+    const char *currency[] = {p[0].price.budget.currency, p[1].price.budget.currency};
+    int same = strcmp(currency[0], currency[1]) == 0;
+    if (currency[0][0] || currency[1][0])
+        fprintf(out, "%-16s %16s %16s\n", "currency", currency[0], currency[1]);
+    for (int i = 0; i < PREDICTED; i++) {
         double first = value(&p[0], i), second = value(&p[1], i);
+        if (!has_row(p, i))
+            continue;
         fprintf(out, "%-16s %16s", predicted[i].name,
                 isnan(first) ? "?" : predicted[i].text(&u, first));
         fprintf(out, " %16s", isnan(second) ? "?" : predicted[i].text(&u, second));
-        if (first > 0 && second >= 0)
+        if (first > 0 && second >= 0 && (same || i < COST))
             fprintf(out, " %8.3f\n", second / first);
         else
             fprintf(out, " %8s\n", "-");
@@ -176,8 +192,12 @@ void plan_compare_print_json(const struct plan p[2], char *const names[2], FILE 
         settings_release(&s);
         jout_close(&j, '}');
         jout_open(&j, "predicted", '{');
-        for (int i = 0; i < rows_of(p); i++)
-            jout_num(&j, predicted[i].key, value(&p[k], i));
+        for (int i = 0; i < PREDICTED; i++)
+            if (has_row(p, i))
+                jout_num(&j, predicted[i].key, value(&p[k], i));
+        if (has_row(p, COST + 1))
+            jout_text(&j, "currency",
+                      p[k].price.budget.currency[0] ? p[k].price.budget.currency : NULL);
         jout_close(&j, '}');
         jout_close(&j, '}');
     }

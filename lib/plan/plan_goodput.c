@@ -320,3 +320,8 @@ double plan_price_gross_s(const struct plan_price *p)
     /* Finite even if no step is ever completed, so that it can be compared. */
     return p->survival.mtbf_s > 0 ? p->step_s / fmax(p->survival.goodput, 1e-9) : p->step_s;
 }
+
+double plan_useful_rate(const struct plan_price *p)
+{
+    return p->survival.mtbf_s > 0 ? p->tokens_per_s * p->survival.goodput : p->tokens_per_s;
+}

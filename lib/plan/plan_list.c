@@ -101,7 +101,7 @@ void plan_list_title(const struct plan_search *s, FILE *out)
     const struct plan_case *c = &s->at;
     const struct model *m = c->model;
     struct units params, limit, all, one, time, rate;
-    char shape[64], preferred[PLAN_PREFERRED];
+    char shape[64], preferred[PLAN_PREFERRED], budget[PLAN_BUDGET_TEXT];
 
     groups_print(&c->topo->groups, shape, sizeof shape);
     if (m->unit)
@@ -160,6 +160,8 @@ void plan_list_title(const struct plan_search *s, FILE *out)
                 units_rate(&rate, plan_search_storage(s)));
     if (s->best >= 0 && s->at.failures.mtbf_s > 0)
         put_survival(s, out);
+    if (s->best >= 0 && plan_budget_print(&s->list[s->best], budget)[0])
+        fprintf(out, "%s\n", budget);
 }
 
 /* Returns the lesser value, ignoring 0. */
@@ -218,6 +220,7 @@ static void list_put_row(const struct plan_search *s, const struct plan_price *p
         fprintf(out, " %9.0f", p->tokens_per_s);
     if (s->at.failures.mtbf_s > 0)
         fprintf(out, " %7.4f", p->survival.goodput);
+    plan_budget_put(&p->budget, 0, out);
     fprintf(out, " %-4s %-4s %s\n", plan_strategy_kept(p->strategy) ? "yes" : "no",
             !p->feasible                   ? "no"
             : plan_known_to_fit(&s->at, p) ? "yes"
@@ -240,9 +243,10 @@ void plan_search_print(const struct plan_search *s, FILE *out)
     fprintf(out, "\n%-5s %-9s", "plan", "algo");
     for (int i = 0; i < 6; i++)
         fprintf(out, " %8s", c.memory.name);
-    fprintf(out, " %8s %8s %8s %8s log(1/T) %9s%s %-4s %-4s %s\n", c.slow.name, c.fast.name,
-            c.time.name, c.time.name, "tokens/s", (s->at.failures.mtbf_s > 0) ? " goodput" : "",
-            "kept", "fits", "dominated");
+    fprintf(out, " %8s %8s %8s %8s log(1/T) %9s%s", c.slow.name, c.fast.name, c.time.name,
+            c.time.name, "tokens/s", (s->at.failures.mtbf_s > 0) ? " goodput" : "");
+    plan_budget_put(&s->at.budget, 1, out);
+    fprintf(out, " %-4s %-4s %s\n", "kept", "fits", "dominated");
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         if (plan_search_allows(s, (int)(order[i] - s->list)))
             list_put_row(s, order[i], &c, out);

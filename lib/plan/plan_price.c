@@ -307,6 +307,7 @@ void plan_price_with(const struct plan_case *at, const struct plan_traffic *t,
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
         price_one(c, t, &net, 1, &out[i]);
         plan_survive(c, t, &out[i]);
+        plan_budget_set(c, &out[i]);
         /* max(t_comm, t_comp) of the paper, see paro-method(7), TIME. */
         struct plan_cost b = plan_cost_of(c, t, out[i].strategy, SCHEDULE_RING);
         struct plan_timeline line;

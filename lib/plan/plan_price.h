@@ -10,6 +10,7 @@
 #include "dev/dev.h"
 #include "layout/layout.h"
 #include "model/model.h"
+#include "plan/plan_budget.h"
 #include "plan/plan_goodput.h"
 #include "schedule/schedule.h"
 #include "topo/topo.h"
@@ -82,6 +83,7 @@ struct plan_price { /* one strategy's price */
     double tokens_per_s; /* NAN: unknown, because the compute rate is */
     double slow_s;       /* part of step_s in which the busiest port is in use */
     struct plan_survival survival;
+    struct plan_budget budget;
     int feasible;
     /* Index of a strategy, itself not dominated, that is better in memory, slow bytes, fast
        bytes or time (divided by the goodput if failures are priced) and worse in none; -1:
@@ -209,6 +211,7 @@ struct plan_case {
     double slow_rate;        /* factor on the rates of the slow tier; 1: as measured */
     unsigned free;           /* bits 1 << term: price the term as if it took no time */
     struct plan_failures failures;
+    struct plan_budget budget; /* as requested, with hosts */
     /* From plan_case_pace: time of a micro-step's computing, on average, in that of one
        micro-batch at topo->flops; time of the slowest rank for one. */
     double pace[PLAN_PACES], slowest;

@@ -218,6 +218,8 @@ static int set_search(struct plan_search *s, const struct plan_request *request,
             .storage_Bps = PLAN_STORAGE_BPS, /* unless the search sets it */
             .local_Bps = request->local_Bps,
             .copies = request->copies};
+    c->budget = request->budget;
+    c->budget.tokens = (double)request->tokens;
     s->at.memory_bytes *=
         1 - (isnan(request->headroom) ? PLAN_REQUEST_HEADROOM : request->headroom);
     if (request->memory_bytes)
@@ -446,7 +448,7 @@ static int answer_search(const struct plan_request *request, struct plan_search 
                          struct err *err)
 {
     struct plan_advice advice = {.relief = {0}};
-    char text[PLAN_PREFERRED], gain[PLAN_PERIODS_GAIN];
+    char text[PLAN_PREFERRED], gain[PLAN_PERIODS_GAIN], budget[PLAN_BUDGET_TEXT];
 
     if (plan_periods_search(s, gain, err) ||
         check_measured(&s->at, request, plan_search_whole(s), note, err))
@@ -463,6 +465,8 @@ static int answer_search(const struct plan_request *request, struct plan_search 
                    request->what == PLAN_REQUEST_WHAT_IF);
     if (!in_head && plan_preferred(s, text)[0])
         add_note(note, "%s", text);
+    if (!in_head && *found && plan_budget_print(&s->list[s->best], budget)[0])
+        add_note(note, "%s", budget);
     request_note_batch(s, note);
     return print_answer(s, &advice, model, request, out, err);
 }

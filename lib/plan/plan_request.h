@@ -60,7 +60,9 @@ struct plan_request {
     int storage_all;     /* 1: storage_Bps is the rate of all hosts together */
     double mtbf_h;       /* 0: failures are not priced */
     double restart_s, local_Bps;
-    int copies; /* or PLAN_REQUEST_AUTO */
+    int copies;                /* or PLAN_REQUEST_AUTO */
+    int64_t tokens;            /* of the whole run; 0: not given */
+    struct plan_budget budget; /* the price alone */
 };
 
 #define PLAN_REQUEST_INIT                                                                      \

@@ -97,12 +97,6 @@ int plan_scale_found(const struct plan_scale *s)
     return 0;
 }
 
-/* Tokens/s, counting only steps that are not lost. */
-static double scale_rate_of(const struct plan_price *p)
-{
-    return p->survival.mtbf_s > 0 ? p->tokens_per_s * p->survival.goodput : p->tokens_per_s;
-}
-
 static void scale_put_head(const struct plan_scale *s, int batch, FILE *out)
 {
     const struct plan_case *c = &s->point[0].search.at;
@@ -122,6 +116,7 @@ static void scale_put_head(const struct plan_scale *s, int batch, FILE *out)
         if (s->survives >> i & 1)
             fprintf(out, " %9s ", plan_strategy_name(plan_strategy_at(i)));
     }
+    plan_budget_put(&c->budget, 1, out);
     putc('\n', out);
 }
 
@@ -147,10 +142,12 @@ void plan_scale_print(const struct plan_scale *s, FILE *out)
                      !price->feasible             ? "-"
                      : isnan(price->tokens_per_s) ? "?"
                                                   : "%.0f",
-                     scale_rate_of(price));
+                     plan_useful_rate(price));
             if (s->survives >> i & 1)
                 fprintf(out, " %9s%c", text, i == p->search.best ? '*' : ' ');
         }
+        if (p->search.best >= 0)
+            plan_budget_put(&p->search.list[p->search.best].budget, 0, out);
         putc('\n', out);
     }
 }
@@ -209,10 +206,11 @@ static void add_strategy(struct svg_figure *f, const struct plan_scale *s, int i
         const struct plan_price *price = &s->point[n].search.list[i];
         int ranks = s->point[n].ranks;
         snprintf(tip, sizeof tip, "%s, %d ranks: %s tokens/s%s", name, ranks,
-                 units_count(&u, scale_rate_of(price)),
+                 units_count(&u, plan_useful_rate(price)),
                  i == s->point[n].search.best ? ", planned" : "");
-        svg_figure_point(
-            f, ranks, price->feasible ? scale_rate_of(price) / (each ? ranks : 1) : NAN, tip);
+        svg_figure_point(f, ranks,
+                         price->feasible ? plan_useful_rate(price) / (each ? ranks : 1) : NAN,
+                         tip);
     }
 }
 
@@ -227,7 +225,7 @@ static void add_linear(struct svg_figure *f, const struct plan_scale *s, int eac
     if (from == s->points)
         return;
     const struct plan_search *first = &s->point[from].search;
-    double one = scale_rate_of(&first->list[first->best]) / s->point[from].ranks;
+    double one = plan_useful_rate(&first->list[first->best]) / s->point[from].ranks;
     svg_figure_line(f, "linear", (struct svg_series){.marker = -1, .dashed = 1});
     for (int n = 0; n < s->points; n++)
         svg_figure_point(f, s->point[n].ranks, one * (each ? 1 : s->point[n].ranks), NULL);

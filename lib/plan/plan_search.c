@@ -367,8 +367,10 @@ static void search_at(struct plan_search *s, int boundary, const struct plan_tra
 
     now.boundary = boundary;
     now.at.topo = topo_of(s, boundary);
-    if (now.at.failures.mtbf_s > 0) {
+    int budget = now.at.budget.tokens > 0 || now.at.budget.price > 0;
+    if (budget || now.at.failures.mtbf_s > 0) {
         struct plan_hosts hosts = plan_hosts_of(plan_search_whole(s));
+        now.at.budget.hosts = budget ? hosts.count : 0;
         now.at.failures.nodes = hosts.count;
         now.at.failures.node_ranks = hosts.most;
         if (s->storage_Bps > 0)

@@ -51,10 +51,25 @@ static const struct record survival_fields[] = {
     NUMBER(plan_survival, copy_slow_bytes, "copy_slow_bytes"),
     {0}};
 
-static const struct record failure_fields[] = {RECORD(OBJECT, struct plan_price, survival,
-                                                      "failures", .of = survival_fields,
-                                                      .flags = RECORD_OPTIONAL | RECORD_ABSENT),
-                                               {0}};
+static const char *const price_of[] = {"host", "rank", NULL};
+static const struct record budget_fields[] = {
+    RECORD_INT(struct plan_budget, hosts, "hosts", 1, GROUPS_RANKS_MAX, OPTIONAL),
+    NUMBER(plan_budget, tokens, "tokens", UNKNOWN_0),
+    NUMBER(plan_budget, price, "price_per_h", UNKNOWN_0),
+    RECORD(CHOICE, struct plan_budget, per_rank, "price_of", .words = price_of,
+           .flags = RECORD_OPTIONAL | RECORD_BRIEF),
+    RECORD(TEXT, struct plan_budget, currency, "currency", .lo = 1, OPTIONAL),
+    NUMBER(plan_budget, hours, "hours", UNKNOWN_0),
+    NUMBER(plan_budget, cost, "cost", UNKNOWN_0),
+    NUMBER(plan_budget, million_cost, "cost_per_million_tokens", UNKNOWN_0),
+    {0}};
+
+static const struct record failure_fields[] = {
+    RECORD(OBJECT, struct plan_price, survival, "failures", .of = survival_fields,
+           .flags = RECORD_OPTIONAL | RECORD_ABSENT),
+    RECORD(OBJECT, struct plan_price, budget, "budget", .of = budget_fields,
+           .flags = RECORD_OPTIONAL | RECORD_ABSENT),
+    {0}};
 
 static const struct record price_fields[] = {
     RECORD(OBJECT, struct plan_price, memory, "memory_bytes", .of = memory_fields),

@@ -185,6 +185,8 @@ struct plan_saved {
 struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_traffic *t);
 /* Returns step_s plus the step's part of the cost of saves and failures, if priced. */
 double plan_price_gross_s(const struct plan_price *p);
+/* Returns tokens/s, counting only steps that are not lost. */
+double plan_useful_rate(const struct plan_price *p);
 /* Returns whether a < b by more than the rounding of sums. */
 int plan_price_less(double a, double b);
 /* Returns whether a is preferred to b (struct plan_search); both fit. */

@@ -122,7 +122,7 @@ void topo_name_levels(struct topo *t); /* sets "intra", "inter", "level2", ... *
 void topo_set_host(struct topo *t, int k, const char *host); /* copies */
 /*
  * Reads a fabric; `what` is the argument of -i: a file, "-" (stdin), "nvml:" (this machine's
- * GPUs), or "synth:SPEC" as
+ * GPUs), a type of machine as "16xaws-p5" (topo_instance_read), or "synth:SPEC" as
  * "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12". A file is YAML
  * (paro-topology(5)) or another tool's output, which topo_import (topo/topo_import.h) reads; it
  * is called without settings here, so a file that leaves figures open (t->open) is rejected.

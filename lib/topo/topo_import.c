@@ -225,6 +225,9 @@ int topo_import(struct topo *t, const char *what, const struct topo_settings *se
     } else if (strncmp(what, "synth:", 6) == 0) {
         rc = topo_parse_synth(&new, what + 6, err);
         rc = rc ? rc : apply_settings(&new, what, settings, err);
+    } else if (topo_is_instance(what)) {
+        rc = topo_instance_read(&new, what, err);
+        rc = rc ? rc : apply_settings(&new, what, settings, err);
     } else {
         rc = io_read_text(what, YAML_BYTES_MAX, &text, &bytes, err);
         const char *name = strcmp(what, "-") ? what : "stdin";

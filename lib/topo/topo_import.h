@@ -36,4 +36,9 @@ int topo_export_nccl(const char *what, FILE *out, struct err *err);
 int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes,
                      const struct topo_settings *settings, struct err *err);
 
+/* Reads machines of a known type, "[HOSTSx]NAME" as "16xaws-p5", from the installed description
+   of one; ERR_INPUT lists the names.  topo_is_instance: `what` is such a word, and no file. */
+int topo_is_instance(const char *what);
+int topo_instance_read(struct topo *t, const char *what, struct err *err);
+
 #endif

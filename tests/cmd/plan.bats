@@ -817,6 +817,102 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     [ $row = 3 ]
 }
 
+@test "--tokens, --price: hours and cost, of hosts or ranks, by hand" {
+    # Two hosts of two ranks.
+    paro-plan -m $TINY -i $FABRIC --tokens 2B --price '1.5 USD/h' --list --json > "$D/l" 2> "$D/e"
+    json 'for my $s (@s) { my ($b, $h) = ($s->{budget}, 2e9 / $s->{tokens_per_s} / 3600);
+        my %want = (hosts => 2, tokens => 2e9, price_per_h => 1.5, hours => $h, cost => $h * 2 * 1.5,
+            cost_per_million_tokens => 2 * 1.5 / ($s->{tokens_per_s} * 3600) * 1e6);
+        for (keys %want) { die "$s->{strategy} $_" if abs($b->{$_} / $want{$_} - 1) > 1e-12 }
+        die "currency" if $b->{currency} ne "USD" || $b->{price_of} ne "host"; } 1' < "$D/l"
+    # A price of ranks: 4 of them at half the price are 2 hosts.
+    for price in '0.75 USD/rank/h' 0.75USD/rank/h; do
+        paro-plan -m $TINY -i $FABRIC --tokens 2B --price "$price" --list --json 2> "$D/e" |
+            json '$s[0]{budget}{cost}, $s[0]{budget}{currency}' > "$D/each"
+        json '$s[0]{budget}{cost}, "USD"' < "$D/l" | cmp - "$D/each"
+    done
+    # Hosts of several groups are counted once.
+    paro-topo -i $FABRIC | sed 's/^  - ranks:/  - host: one\n    ranks:/' > "$D/one.yaml"
+    [ "$(paro-plan -m $TINY -i "$D/one.yaml" --price 1/h --list --json 2> "$D/e" | json '$s[0]{budget}{hosts}')" = 1 ]
+    # The list has what its JSON has, and its head the chosen one's.
+    paro-plan -m $TINY -i $FABRIC --tokens 2B --price '1.5 USD/h' --list > "$D/t" 2> "$D/e"
+    json 'map { join(" ", $_->{strategy}, @{$_->{budget}}{qw(hours cost cost_per_million_tokens)}) . "\n" } @s' < "$D/l" |
+        sed 's/^ //; /^$/d' | sort > "$D/want"
+    sed -n 's/^[* ]\([NIG]\{3\} \)/\1/p' "$D/t" | sort | awk '{ print $1, $15, $16, $17 }' | join - "$D/want" > "$D/both"
+    [ "$(awk 'function near(a, b) { return a < b * 1.001 && a > b * 0.999 }
+        near($2, $5) && near($3, $6) && near($4, $7)' "$D/both" | wc -l)" = 27 ]
+    grep -q '^2.00 G tokens in [0-9.]* h for [0-9.]* USD, [0-9.]* USD per million tokens, on 2 hosts$' "$D/t"
+    grep -q 'tokens/s     hours      cost cost/Mtok kept' "$D/t"
+    # Hours alone, and a price alone.
+    paro-plan -m $TINY -i $FABRIC --tokens 2B --list > "$D/t" 2> "$D/e"
+    grep -q 'tokens/s     hours kept' "$D/t"
+    [ "$(paro-plan -m $TINY -i $FABRIC --price 3/h --json 2> "$D/e" |
+        json 'join ",", map { "$_=" . ($d->{predicted}{budget}{$_} // "null") } qw(tokens hours cost currency hosts)')" = \
+        "tokens=null,hours=null,cost=null,currency=null,hosts=2" ]
+    grep -q '^paro-plan: [0-9.]* per million tokens, on 2 hosts$' "$D/e"
+    # Without a compute rate nothing is known.
+    paro-plan -m $TINY -i synth:2x2 --tokens 2B --price 1/h --list > "$D/t" 2> "$D/e"
+    grep -q '^2.00 G tokens in ? h for ?, ? per million tokens, on 2 hosts$' "$D/t"
+}
+
+@test "--tokens, --price: failures are counted, in plans, at each size, and compared" {
+    local on=(-m "$TINY" -i "$FABRIC" --mtbf 10 --storage 1MB/s --tokens 2B --price "3 EUR/h")
+    paro-plan "${on[@]}" > "$D/p" 2> "$D/e"
+    grep -q '^paro-plan: 2.00 G tokens .* failures counted$' "$D/e"
+    json 'my $p = $d->{predicted}; my $h = 2e9 / ($p->{tokens_per_s} * $p->{failures}{goodput}) / 3600;
+        die if abs($p->{budget}{hours} / $h - 1) > 1e-12 || abs($p->{budget}{cost} / ($h * 2 * 3) - 1) > 1e-12; 1' \
+        < <(paro-plan "${on[@]}" --json 2> "$D/e")
+    # A plan is read back as it was, and compared with one at half the price.
+    paro-plan "${on[@]}" --price "1.5 EUR/host/h" > "$D/half" 2> "$D/e"
+    paro-plan --compare "$D/p" "$D/half" > "$D/c"
+    [ "$(awk '/^(hours|cost|cost.Mtokens) / { print $1, $NF }' "$D/c" | tr '\n' ' ')" = "hours 1.000 cost 0.500 cost/Mtokens 0.500 " ]
+    [ "$(paro-plan --compare "$D/p" "$D/half" --json | json '$d->{plans}[1]{predicted}{cost} / $d->{plans}[0]{predicted}{cost}, $d->{plans}[0]{predicted}{currency}')" = "0.5 EUR" ]
+    paro-plan "${on[@]}" --price 1.5USD/h > "$D/half" 2> "$D/e"
+    [ "$(paro-plan --compare "$D/p" "$D/half" | awk '/^cost / { print $NF }')" = - ]
+    paro-plan -m $TINY -i $FABRIC > "$D/none"
+    run ! grep budget "$D/none"
+    paro-plan --compare "$D/none" "$D/none" > "$D/c"
+    run ! grep -E '^(hours|cost|goodput|currency)' "$D/c"
+    # At each size the planned strategy's.
+    paro-plan "${on[@]}" --scale 4..16 > "$D/s" 2> "$D/e"
+    paro-plan "${on[@]}" --scale 4..16 --json 2> "$D/e" |
+        json 'map { my $p = $_; my ($c) = grep { $_->{strategy} eq $p->{chosen} } @{$p->{strategies}};
+            my $h = 2e9 / ($c->{tokens_per_s} * $c->{failures}{goodput}) / 3600;
+            "$p->{ranks} $h " . $h * 3 * $p->{ranks} / 2 . "\n" } @{$d->{points}}' | sed 's/^ //; /^$/d' > "$D/want"
+    awk 'NR > 2 { print $(NF - 2), $(NF - 1) }' "$D/s" | paste -d' ' "$D/want" - > "$D/both"
+    [ "$(awk '$4 < $2 * 1.001 && $4 > $2 * 0.999 && $5 < $3 * 1.001 && $5 > $3 * 0.999' "$D/both" | wc -l)" = 3 ]
+    [ "$(wc -l < "$D/want")" = 3 ]
+}
+
+@test "-i NAME: each type of machine is read and planned, alone and as two" {
+    local name n=0
+    for f in examples/instances/*.yaml; do
+        name=$(basename "$f" .yaml)
+        n=$((n + 1))
+        # The name is the file; two are its groups twice.
+        paro-topo -i "$name" 2> "$D/e" > "$D/one"
+        paro-topo -i "$f" 2> "$D/e" | cmp - "$D/one"
+        grep -q '^paro-topo: doubt: figures of data sheets' "$D/e"
+        paro-topo -i "2x$name" --json 2> "$D/e" > "$D/two"
+        [ "$(json 'scalar @{$d->{groups}}, $d->{ranks} % 2, $d->{levels}[1]{port_Bps} / $d->{levels}[1]{member_Bps} * 2 - $d->{ranks}' < "$D/two")" = "2 0 0" ]
+        # Each figure has its source above.
+        for key in intra inter memory flops memory_Bps; do
+            grep -q "^# $key  " "$f" || grep -q "^# $key   " "$f"
+        done
+        for of in "$name" "2x$name"; do
+            paro-plan -m examples/models/llama-10m.json -i "$of" --tokens 1B --price 1/h > "$D/p" 2> "$D/e"
+            grep -q '^    cost_per_million_tokens: [0-9.e-]*$' "$D/p"
+        done
+    done
+    [ $n = 12 ]
+    # Figures can be replaced; a file of the name comes first.
+    [ "$(paro-topo -i 16xaws-p5 --set inter=200GB/s:9us --json 2> "$D/e" | json '@{$d->{levels}[1]}{qw(port_Bps member_Bps latency_s)}, $d->{ranks}')" = \
+        "200000000000 25000000000 9e-06 128" ]
+    cd "$D" || return
+    paro-topo -i synth:1x3 > aws-p5
+    [ "$(paro-topo -i aws-p5 --json | json '$d->{ranks}')" = 3 ]
+}
+
 # bats test_tags=full
 @test "a run by groups of either boundary: the same bits, the planned bytes and checkpoints" {
     cat /usr/share/common-licenses/* > "$D/text" || true
