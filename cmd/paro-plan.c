@@ -25,6 +25,7 @@ static const struct cli_mode modes[] = {
     [PLAN_REQUEST_TIMELINE] = {"--timeline", NULL, 0, 0, "model", 0},
     [PLAN_REQUEST_STEPS] = {"--steps", NULL, 0, 0, "model", 0},
     [PLAN_REQUEST_SCALE] = {"--scale", NULL, 0, 0, "model", 0},
+    [PLAN_REQUEST_REVIEW] = {"--review", NULL, 0, 0, "model", 0},
     {0}};
 
 #define CLI_ARGS struct args
@@ -94,8 +95,13 @@ static const struct cli_option options[] = {
      "Compare two plans: the settings in which they differ, and their predictions", CLI_NOTED},
     {"emit", 0, "TARGET", 0,
      "Print settings for another tool, with the nearest strategy that it can run; TARGET is"
-     " deepspeed, fsdp or megatron",
-     CLI_CHOICE(request.target, "deepspeed|fsdp|megatron")},
+     " deepspeed, fsdp, megatron, torchtitan or deepspeed-paro",
+     CLI_CHOICE(request.target, PLAN_TARGET_CHOICES)},
+    {"review", 0, "FILE", 0,
+     "Print what a configuration of DeepSpeed, accelerate, torchtitan or Megatron-LM costs, and"
+     " which changes to it are cheaper",
+     CLI_TEXT(request.review),
+     .excludes = "strategy keep param-type grad-type wire-type global-batch"},
     {"timeline", 0, NULL, 0,
      "Print when each piece of work in the predicted step runs, to see what overlaps",
      CLI_NOTED},

@@ -3,14 +3,9 @@
 #define PLAN_PLAN_EMIT_H
 
 #include "plan/plan.h"
+#include "plan/plan_settings.h"
 
 /* Expresses a plan in the settings of other tools, with remarks on the differences. */
-enum plan_target {
-    PLAN_DEEPSPEED, /* JSON, comments under "_comment" */
-    PLAN_FSDP,      /* PyTorch FSDP2, Python */
-    PLAN_MEGATRON,  /* Megatron-LM, flags */
-    PLAN_TARGETS
-};
 
 /*
  * Returns the index of the strategy that the target shall run: the best if the target can run
@@ -32,6 +27,8 @@ enum { PLAN_REMARKS = 16 };
 struct plan_emission {
     const struct plan_search *search; /* borrowed */
     const struct plan_price *runs;    /* the strategy that the target runs */
+    const struct plan_row *row;       /* its settings */
+    const struct plan_tool *tool;     /* their names */
     char remark[PLAN_REMARKS][200];   /* comments, a line each */
     int remarks;
 };
@@ -45,5 +42,6 @@ int plan_emit_is(const struct plan_emission *e, const char *pattern);
 void plan_emit_deepspeed(struct plan_emission *e, FILE *out);
 void plan_emit_fsdp(struct plan_emission *e, FILE *out);
 void plan_emit_megatron(struct plan_emission *e, FILE *out);
+void plan_emit_torchtitan(struct plan_emission *e, FILE *out);
 
 #endif

@@ -14,6 +14,7 @@
 #include "plan/plan_measured.h"
 #include "plan/plan_periods.h"
 #include "plan/plan_fit.h"
+#include "plan/plan_review.h"
 #include "plan/plan_rows.h"
 #include "plan/plan_scale.h"
 #include "plan/plan_traffic.h"
@@ -356,8 +357,8 @@ static void request_note_batch(const struct plan_search *s, char note[PLAN_NOTE]
 }
 
 static int print_answer(const struct plan_search *s, const struct plan_advice *advice,
-                        struct model *model, const struct plan_request *request, FILE *out,
-                        struct err *err)
+                        struct model *model, const struct plan_request *request,
+                        const struct plan_review *review, FILE *out, struct err *err)
 {
     struct plan plan;
     struct plan_why why;
@@ -366,7 +367,8 @@ static int print_answer(const struct plan_search *s, const struct plan_advice *a
     int rc = 0;
 
     if (s->best < 0 && request->what != PLAN_REQUEST_LIST &&
-        request->what != PLAN_REQUEST_WHY && request->what != PLAN_REQUEST_WHAT_IF)
+        request->what != PLAN_REQUEST_WHY && request->what != PLAN_REQUEST_WHAT_IF &&
+        request->what != PLAN_REQUEST_REVIEW)
         return 0; /* nothing found to which it applies */
     switch (request->what) {
     case PLAN_REQUEST_LIST:
@@ -390,6 +392,9 @@ static int print_answer(const struct plan_search *s, const struct plan_advice *a
         return 0;
     case PLAN_REQUEST_EMIT:
         (request->json ? plan_emit_json : plan_emit)(s, request->target, out);
+        return 0;
+    case PLAN_REQUEST_REVIEW:
+        (request->json ? plan_review_print_json : plan_review_print)(review, s, out);
         return 0;
     case PLAN_REQUEST_STEPS:
         return plan_rows_print(s, request->json, out, err);
@@ -443,9 +448,9 @@ static int answer_scale(const struct plan_request *request, const struct plan_se
     return 0;
 }
 
-static int answer_search(const struct plan_request *request, struct plan_search *s,
-                         struct model *model, FILE *out, char note[PLAN_NOTE], int *found,
-                         struct err *err)
+static int answer_search(const struct plan_request *request, const struct plan_review *review,
+                         struct plan_search *s, struct model *model, FILE *out,
+                         char note[PLAN_NOTE], int *found, struct err *err)
 {
     struct plan_advice advice = {.relief = {0}};
     char text[PLAN_PREFERRED], gain[PLAN_PERIODS_GAIN], budget[PLAN_BUDGET_TEXT];
@@ -460,20 +465,21 @@ static int answer_search(const struct plan_request *request, struct plan_search 
         plan_fit(s, &advice);
         plan_fit_refuse(s, &advice, err);
     }
-    int in_head = !request->json &&
-                  (request->what == PLAN_REQUEST_LIST || request->what == PLAN_REQUEST_WHY ||
-                   request->what == PLAN_REQUEST_WHAT_IF);
+    int in_head =
+        !request->json &&
+        (request->what == PLAN_REQUEST_LIST || request->what == PLAN_REQUEST_WHY ||
+         request->what == PLAN_REQUEST_WHAT_IF || request->what == PLAN_REQUEST_REVIEW);
     if (!in_head && plan_preferred(s, text)[0])
         add_note(note, "%s", text);
     if (!in_head && *found && plan_budget_print(&s->list[s->best], budget)[0])
         add_note(note, "%s", budget);
     request_note_batch(s, note);
-    return print_answer(s, &advice, model, request, out, err);
+    return print_answer(s, &advice, model, request, review, out, err);
 }
 
-static int answer_fabric(const struct plan_request *request, const struct topo *topo,
-                         struct model *model, FILE *out, char note[PLAN_NOTE], int *found,
-                         struct err *err)
+static int answer_fabric(const struct plan_request *request, const struct plan_review *review,
+                         const struct topo *topo, struct model *model, FILE *out,
+                         char note[PLAN_NOTE], int *found, struct err *err)
 {
     struct plan_boundaries groups;
     struct plan_search s;
@@ -488,10 +494,30 @@ static int answer_fabric(const struct plan_request *request, const struct topo *
                  ? -1
                  : 0;
     else if (rc == 0)
-        rc = answer_search(request, &s, model, out, note, found, err);
+        rc = answer_search(request, review, &s, model, out, note, found, err);
     if (rc || !*found)
         note[0] = 0; /* the error states the problem */
     plan_boundaries_release(&groups);
+    return rc;
+}
+
+/* Answers for the settings of another tool's file. */
+static int answer_review(const struct plan_request *request, const struct topo *topo,
+                         struct model *model, FILE *out, char note[PLAN_NOTE], int *found,
+                         struct err *err)
+{
+    struct plan_request with = *request;
+    struct plan_review review;
+
+    if (plan_review_read(&review, request->review, err))
+        return -1;
+    with.fixed = 1;
+    int rc = plan_review_apply(&review, topo, model, &with.settings, &with.strategy,
+                               &with.group_level, err) ||
+                     answer_fabric(&with, &review, topo, model, out, note, found, err)
+                 ? -1
+                 : 0;
+    plan_review_release(&review);
     return rc;
 }
 
@@ -517,10 +543,15 @@ int plan_request_answer(const struct plan_request *request, FILE *out, char note
     }
     if (request->what == PLAN_REQUEST_COMPARE)
         return answer_compare(request, out, found, err);
-    if (strcmp(request->model, "-") == 0 && strcmp(request->topo, "-") == 0)
+    if (!strcmp(request->model, "-") + !strcmp(request->topo, "-") +
+            (request->review && !strcmp(request->review, "-")) >
+        1)
         return err_set(err, ERR_INPUT,
-                       "both the model and the fabric from standard input, "
-                       "expected one of them from a file (-m, -i)");
+                       request->review
+                           ? "several of the configuration, the model and the fabric"
+                             " from standard input, expected one (--review, -m, -i)"
+                           : "both the model and the fabric from standard input, "
+                             "expected one of them from a file (-m, -i)");
     if (request->what == PLAN_REQUEST_WHAT_IF && request->fixed)
         return err_set(err, ERR_INPUT,
                        "--what-if and --strategy, expected one of them: "
@@ -532,8 +563,10 @@ int plan_request_answer(const struct plan_request *request, FILE *out, char note
         rc = err_prefix(err, "--trainable: ");
     if (rc == 0)
         rc = topo_read(&topo, request->topo, err);
-    if (rc == 0)
-        rc = answer_fabric(request, &topo, &model, out, note, found, err);
+    if (rc == 0 && request->review)
+        rc = answer_review(request, &topo, &model, out, note, found, err);
+    else if (rc == 0)
+        rc = answer_fabric(request, NULL, &topo, &model, out, note, found, err);
     topo_release(&topo);
     model_release(&model);
     return rc;

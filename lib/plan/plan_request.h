@@ -17,7 +17,8 @@ enum plan_request_what {
     PLAN_REQUEST_EMIT,
     PLAN_REQUEST_TIMELINE,
     PLAN_REQUEST_STEPS,
-    PLAN_REQUEST_SCALE
+    PLAN_REQUEST_SCALE,
+    PLAN_REQUEST_REVIEW
 };
 
 /* A request to paro-plan, as typed: files by name, defaults not yet filled in. */
@@ -30,6 +31,7 @@ struct plan_request {
     char *plan[2];            /* borrowed: the log's plan, or the plans to compare; NULL: not
                                  given */
     enum plan_target target;  /* PLAN_REQUEST_EMIT: the target */
+    const char *review;       /* borrowed: operand of plan_review_read */
     int fixed;                /* 1: strategy was given */
     struct plan_strategy strategy;
     enum schedule_algo algo;
