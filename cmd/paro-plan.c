@@ -95,8 +95,8 @@ static const struct cli_option options[] = {
      "Compare two plans: the settings in which they differ, and their predictions", CLI_NOTED},
     {"emit", 0, "TARGET", 0,
      "Print settings for another tool, with the nearest strategy that it can run; TARGET is"
-     " deepspeed, fsdp, megatron, torchtitan or deepspeed-paro",
-     CLI_CHOICE(request.target, PLAN_TARGET_CHOICES)},
+     " deepspeed, fsdp or megatron",
+     CLI_CHOICE(request.target, "deepspeed|fsdp|megatron")},
     {"review", 0, "FILE", 0,
      "Print what a configuration of DeepSpeed, accelerate, torchtitan or Megatron-LM costs, and"
      " which changes to it are cheaper",

@@ -15,7 +15,7 @@ complete -c paro-plan -l why -d 'Print what makes each strategy lose to the best
 complete -c paro-plan -l what-if -d 'Print which network rate, accumulation or memory would make another strategy win'
 complete -c paro-plan -l check -r -d 'Compare the log of a run with PLAN, to see how good the prediction was (default: plan.yaml next to the log)'
 complete -c paro-plan -l compare -d 'Compare two plans: the settings in which they differ, and their predictions'
-complete -c paro-plan -l emit -r -a 'deepspeed fsdp megatron torchtitan deepspeed-paro' -d 'Print settings for another tool, with the nearest strategy that it can run; TARGET is deepspeed, fsdp, megatron, torchtitan or deepspeed-paro'
+complete -c paro-plan -l emit -r -a 'deepspeed fsdp megatron' -d 'Print settings for another tool, with the nearest strategy that it can run; TARGET is deepspeed, fsdp or megatron'
 complete -c paro-plan -l review -r -d 'Print what a configuration of DeepSpeed, accelerate, torchtitan or Megatron-LM costs, and which changes to it are cheaper'
 complete -c paro-plan -l timeline -d 'Print when each piece of work in the predicted step runs, to see what overlaps'
 complete -c paro-plan -l steps -d 'Print the step as rows: what each lane does in which buffer, after which rows'

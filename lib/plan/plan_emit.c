@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Finds which strategy that another tool can run replaces the planned one, and how much that
- * costs.  plan_settings.c says what tools can run, plan_emit_targets.c prints the options.
+ * costs.  Leaves which a tool can run to plan_settings.c, its options to plan_emit_targets.c.
  */
 #include "plan/plan_emit.h"
 
@@ -16,8 +16,7 @@
 #include "plan/plan_traffic.h"
 
 static void (*const put_target[PLAN_TARGETS])(struct plan_emission *e, FILE *out) = {
-    plan_emit_deepspeed, plan_emit_fsdp, plan_emit_megatron, plan_emit_torchtitan,
-    plan_emit_deepspeed};
+    plan_emit_deepspeed, plan_emit_fsdp, plan_emit_megatron};
 
 static int is_closer(const struct plan_search *s, const struct plan_price *a,
                      const struct plan_price *b)
@@ -37,7 +36,7 @@ int plan_emit_closest(const struct plan_search *s, enum plan_target target)
     int best = -1;
 
     for (int i = 0; i < PLAN_STRATEGIES; i++)
-        if (plan_row_of(target, s->list[i].strategy, &s->at.topo->groups, 0) &&
+        if (plan_can_run(target, s->list[i].strategy, &s->at.topo->groups) &&
             (best < 0 || is_closer(s, &s->list[i], &s->list[best])))
             best = i;
     return best;
@@ -63,9 +62,8 @@ int plan_emit_is(const struct plan_emission *e, const char *pattern)
     return 1;
 }
 
-static void remark_strategy(struct plan_emission *e)
+static void remark_strategy(struct plan_emission *e, const char *title)
 {
-    const char *title = e->tool->title;
     const struct plan_price *best = &e->search->list[e->search->best];
     const char *runs = plan_strategy_name(e->runs->strategy);
     struct units a, b;
@@ -93,10 +91,7 @@ static struct plan_emission emit_begin(const struct plan_search *s, enum plan_ta
 
     assert(s->best >= 0);
     e.runs = &s->list[plan_emit_closest(s, target)];
-    e.row = plan_row_of(target, e.runs->strategy, &c->topo->groups,
-                        c->keep && c->keep >= c->model->visits ? PLAN_ROW_KEEPS : 0);
-    e.tool = plan_tool(target);
-    remark_strategy(&e);
+    remark_strategy(&e, plan_tool(target)->title);
     if (c->topo->groups.count > 1)
         plan_emit_remark(&e, "not expressed: %s collectives; NCCL chooses its own algorithms%s",
                          schedule_algo_name(s->list[s->best].algo),
@@ -141,7 +136,7 @@ void plan_emit_json(const struct plan_search *s, enum plan_target target, FILE *
 
     put_target[target](&e, f);
     fclose(f);
-    jout_text(&j, "target", e.tool->name);
+    jout_text(&j, "target", plan_tool(target)->name);
     jout_text(&j, "planned", plan_strategy_name(s->list[s->best].strategy));
     jout_text(&j, "runs", plan_strategy_name(e.runs->strategy));
     jout_bool(&j, "feasible", e.runs->feasible);

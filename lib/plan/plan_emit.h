@@ -27,8 +27,6 @@ enum { PLAN_REMARKS = 16 };
 struct plan_emission {
     const struct plan_search *search; /* borrowed */
     const struct plan_price *runs;    /* the strategy that the target runs */
-    const struct plan_row *row;       /* its settings */
-    const struct plan_tool *tool;     /* their names */
     char remark[PLAN_REMARKS][200];   /* comments, a line each */
     int remarks;
 };
@@ -42,6 +40,5 @@ int plan_emit_is(const struct plan_emission *e, const char *pattern);
 void plan_emit_deepspeed(struct plan_emission *e, FILE *out);
 void plan_emit_fsdp(struct plan_emission *e, FILE *out);
 void plan_emit_megatron(struct plan_emission *e, FILE *out);
-void plan_emit_torchtitan(struct plan_emission *e, FILE *out);
 
 #endif

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Prints the options of other tools: DeepSpeed's JSON (deepspeed/runtime/zero/config.py),
- * PyTorch's fully_shard, Megatron-LM's command line, torchtitan's TOML.
+ * PyTorch's fully_shard, Megatron-LM's command line.
  */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "value/value_json_out.h"
 #include "plan/plan_emit.h"
@@ -28,30 +26,28 @@ static void put_zero(const struct plan_emission *e, struct jout *j)
 {
     const struct plan_case *c = &e->search->at;
     int64_t unit = (c->model->unit ? model_largest_unit(c->model) : 0);
-    char value[PLAN_VALUE];
+    int stage = plan_emit_is(e, "NNN")   ? 0
+                : plan_emit_is(e, "NN?") ? 1
+                : plan_emit_is(e, "N??") ? 2
+                                         : 3;
 
     jout_open(j, "zero_optimization", '{');
-    for (int i = 0; i < PLAN_KEYS; i++)
-        if (plan_row_value(e->row, i, 0, &c->topo->groups, value)) {
-            const char *key = strchr(e->tool->key[i].path, '.') + 1;
-            if (*value >= 'A')
-                jout_text(j, key, value);
-            else
-                jout_int(j, key, strtol(value, NULL, 10));
-        }
+    jout_int(j, "stage", stage);
     jout_bool(j, "overlap_comm", 1);
     jout_bool(j, "contiguous_gradients", 1);
     if (unit > 0)
         jout_int(j, "reduce_bucket_size", unit);
-    if (!plan_emit_is(e, "N??")) {
+    if (stage == 3) {
         jout_int(j, "stage3_param_persistence_threshold", 0);
         if (unit > 0) {
             jout_int(j, "stage3_prefetch_bucket_size", unit * c->prefetch);
             jout_int(j, "stage3_max_live_parameters", unit * (c->prefetch + 1));
         }
     }
-    if (plan_emit_is(e, "III"))
+    if (plan_emit_is(e, "III")) {
+        jout_int(j, "mics_shard_size", c->topo->groups.members[0]);
         jout_bool(j, "mics_hierarchical_params_gather", 0);
+    }
     jout_close(j, '}');
 }
 
@@ -218,7 +214,7 @@ static void put_shard(const struct plan_emission *e, FILE *out)
     fputs("    return model\n", out);
 }
 
-static void remark_sharded(struct plan_emission *e)
+static void remark_fsdp(struct plan_emission *e)
 {
     const struct plan_case *c = &e->search->at;
 
@@ -231,13 +227,6 @@ static void remark_sharded(struct plan_emission *e)
                             "parameters");
     if (c->keep && c->keep < c->model->visits)
         plan_emit_remark(e, "not expressed: the last %d uses kept; all or none are", c->keep);
-}
-
-static void remark_fsdp(struct plan_emission *e)
-{
-    const struct plan_case *c = &e->search->at;
-
-    remark_sharded(e);
     if (c->recompute)
         plan_emit_remark(e,
                          "recompute: wrap the layers with checkpoint_wrapper before shard()");
@@ -277,25 +266,22 @@ void plan_emit_fsdp(struct plan_emission *e, FILE *out)
 
 /* ---- Megatron ---- */
 
-/* Prints the strategy's settings, one in a line. */
-static void put_settings(const struct plan_emission *e, FILE *out)
-{
-    char value[PLAN_VALUE];
-
-    for (int i = 0; i < PLAN_KEYS; i++)
-        if (plan_row_value(e->row, i, 0, &e->search->at.topo->groups, value)) {
-            plan_put_setting(e->tool, e->tool->key[i].path, value, out);
-            putc('\n', out);
-        }
-}
-
 static void put_megatron_fsdp(const struct plan_emission *e, FILE *out)
 {
     const struct plan_case *c = &e->search->at;
 
     fprintf(out,
+            "--use-megatron-fsdp\n"
+            "--data-parallel-sharding-strategy %s\n"
             "--ckpt-format fsdp_dtensor\n"
-            "--no-gradient-accumulation-fusion\n"
+            "--no-gradient-accumulation-fusion\n",
+            plan_emit_is(e, "N??") ? "optim_grads" : "optim_grads_params");
+    if (plan_emit_is(e, "?I?"))
+        fprintf(out,
+                "--num-distributed-optimizer-instances %d\n"
+                "--outer-dp-sharding-strategy %s\n",
+                c->topo->groups.count, plan_emit_is(e, "IIG") ? "optim" : "no_shard");
+    fprintf(out,
             "--megatron-fsdp-main-params-dtype fp32\n"
             "--megatron-fsdp-main-grads-dtype %s\n"
             "--megatron-fsdp-grad-comm-dtype %s\n",
@@ -328,45 +314,19 @@ void plan_emit_megatron(struct plan_emission *e, FILE *out)
     if (c->param_type == DTYPE_BF16)
         fputs("--bf16\n", out);
     fputs("--overlap-grad-reduce\n", out);
-    put_settings(e, out);
     if (!alone)
-        fputs("--overlap-param-gather\n", out);
+        fputs("--use-distributed-optimizer\n--overlap-param-gather\n", out);
     if (fsdp)
         put_megatron_fsdp(e, out);
     else if (c->param_type == DTYPE_BF16)
         fprintf(out, "%s\n",
                 c->grad_type == DTYPE_F32 ? "--accumulate-allreduce-grads-in-fp32"
                                           : "--grad-reduce-in-bf16");
+    if (plan_emit_is(e, "NNI"))
+        fprintf(out, "--num-distributed-optimizer-instances %d\n", c->topo->groups.count);
     if (c->recompute)
         fputs("--recompute-granularity full\n"
               "--recompute-method uniform\n"
               "--recompute-num-layers 1\n",
               out);
-}
-
-/* ---- torchtitan ---- */
-
-void plan_emit_torchtitan(struct plan_emission *e, FILE *out)
-{
-    const struct plan_case *c = &e->search->at;
-
-    plan_emit_remark(e,
-                     "the model's, the optimizer's and the data's settings are not included");
-    if (e->row->flags & PLAN_ROW_EACH && c->accum > 1)
-        plan_emit_remark(e, "not expressed: gradients summed across groups once in a step; they"
-                            " are in each micro-step");
-    remark_sharded(e);
-    if (c->wire_type == DTYPE_BF16)
-        plan_emit_remark(e, "not expressed: gradients sent as bf16; they are sent as f32");
-    put_comments(e, out);
-    put_settings(e, out);
-    fprintf(out,
-            "training.local_batch_size = %d\n"
-            "training.global_batch_size = %" PRId64 "\n"
-            "training.seq_len = %d\n"
-            "training.mixed_precision_param = \"%s\"\n"
-            "activation_checkpoint.mode = \"%s\"\n",
-            c->micro_batch, global_batch(c), c->seq,
-            c->param_type == DTYPE_BF16 ? "bfloat16" : "float32",
-            c->recompute ? "full" : "none");
 }

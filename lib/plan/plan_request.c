@@ -357,8 +357,8 @@ static void request_note_batch(const struct plan_search *s, char note[PLAN_NOTE]
 }
 
 static int print_answer(const struct plan_search *s, const struct plan_advice *advice,
-                        struct model *model, const struct plan_request *request,
-                        const struct plan_review *review, FILE *out, struct err *err)
+                        struct model *model, const struct plan_request *request, FILE *out,
+                        struct err *err)
 {
     struct plan plan;
     struct plan_why why;
@@ -394,7 +394,7 @@ static int print_answer(const struct plan_search *s, const struct plan_advice *a
         (request->json ? plan_emit_json : plan_emit)(s, request->target, out);
         return 0;
     case PLAN_REQUEST_REVIEW:
-        (request->json ? plan_review_print_json : plan_review_print)(review, s, out);
+        plan_review_print(request->reviewed, s, request->json, out);
         return 0;
     case PLAN_REQUEST_STEPS:
         return plan_rows_print(s, request->json, out, err);
@@ -448,9 +448,9 @@ static int answer_scale(const struct plan_request *request, const struct plan_se
     return 0;
 }
 
-static int answer_search(const struct plan_request *request, const struct plan_review *review,
-                         struct plan_search *s, struct model *model, FILE *out,
-                         char note[PLAN_NOTE], int *found, struct err *err)
+static int answer_search(const struct plan_request *request, struct plan_search *s,
+                         struct model *model, FILE *out, char note[PLAN_NOTE], int *found,
+                         struct err *err)
 {
     struct plan_advice advice = {.relief = {0}};
     char text[PLAN_PREFERRED], gain[PLAN_PERIODS_GAIN], budget[PLAN_BUDGET_TEXT];
@@ -474,12 +474,12 @@ static int answer_search(const struct plan_request *request, const struct plan_r
     if (!in_head && *found && plan_budget_print(&s->list[s->best], budget)[0])
         add_note(note, "%s", budget);
     request_note_batch(s, note);
-    return print_answer(s, &advice, model, request, review, out, err);
+    return print_answer(s, &advice, model, request, out, err);
 }
 
-static int answer_fabric(const struct plan_request *request, const struct plan_review *review,
-                         const struct topo *topo, struct model *model, FILE *out,
-                         char note[PLAN_NOTE], int *found, struct err *err)
+static int answer_fabric(const struct plan_request *request, const struct topo *topo,
+                         struct model *model, FILE *out, char note[PLAN_NOTE], int *found,
+                         struct err *err)
 {
     struct plan_boundaries groups;
     struct plan_search s;
@@ -494,7 +494,7 @@ static int answer_fabric(const struct plan_request *request, const struct plan_r
                  ? -1
                  : 0;
     else if (rc == 0)
-        rc = answer_search(request, review, &s, model, out, note, found, err);
+        rc = answer_search(request, &s, model, out, note, found, err);
     if (rc || !*found)
         note[0] = 0; /* the error states the problem */
     plan_boundaries_release(&groups);
@@ -512,11 +512,10 @@ static int answer_review(const struct plan_request *request, const struct topo *
     if (plan_review_read(&review, request->review, err))
         return -1;
     with.fixed = 1;
-    int rc = plan_review_apply(&review, topo, model, &with.settings, &with.strategy,
-                               &with.group_level, err) ||
-                     answer_fabric(&with, &review, topo, model, out, note, found, err)
-                 ? -1
-                 : 0;
+    with.reviewed = &review;
+    int rc = err_any(plan_review_apply(&review, topo, model, &with.settings, &with.strategy,
+                                       &with.group_level, err) ||
+                     answer_fabric(&with, topo, model, out, note, found, err));
     plan_review_release(&review);
     return rc;
 }
@@ -543,15 +542,15 @@ int plan_request_answer(const struct plan_request *request, FILE *out, char note
     }
     if (request->what == PLAN_REQUEST_COMPARE)
         return answer_compare(request, out, found, err);
-    if (!strcmp(request->model, "-") + !strcmp(request->topo, "-") +
-            (request->review && !strcmp(request->review, "-")) >
-        1)
+    int inputs = !strcmp(request->model, "-") + !strcmp(request->topo, "-");
+    if (request->review && inputs + !strcmp(request->review, "-") > 1)
         return err_set(err, ERR_INPUT,
-                       request->review
-                           ? "several of the configuration, the model and the fabric"
-                             " from standard input, expected one (--review, -m, -i)"
-                           : "both the model and the fabric from standard input, "
-                             "expected one of them from a file (-m, -i)");
+                       "several of the configuration, the model and the fabric from standard"
+                       " input, expected one (--review, -m, -i)");
+    if (inputs > 1)
+        return err_set(err, ERR_INPUT,
+                       "both the model and the fabric from standard input, "
+                       "expected one of them from a file (-m, -i)");
     if (request->what == PLAN_REQUEST_WHAT_IF && request->fixed)
         return err_set(err, ERR_INPUT,
                        "--what-if and --strategy, expected one of them: "
@@ -563,10 +562,9 @@ int plan_request_answer(const struct plan_request *request, FILE *out, char note
         rc = err_prefix(err, "--trainable: ");
     if (rc == 0)
         rc = topo_read(&topo, request->topo, err);
-    if (rc == 0 && request->review)
-        rc = answer_review(request, &topo, &model, out, note, found, err);
-    else if (rc == 0)
-        rc = answer_fabric(request, NULL, &topo, &model, out, note, found, err);
+    if (rc == 0)
+        rc = (request->review ? answer_review : answer_fabric)(request, &topo, &model, out,
+                                                               note, found, err);
     topo_release(&topo);
     model_release(&model);
     return rc;

@@ -32,7 +32,8 @@ struct plan_request {
                                  given */
     enum plan_target target;  /* PLAN_REQUEST_EMIT: the target */
     const char *review;       /* borrowed: operand of plan_review_read */
-    int fixed;                /* 1: strategy was given */
+    const struct plan_review *reviewed; /* set while that is answered */
+    int fixed;                          /* 1: strategy was given */
     struct plan_strategy strategy;
     enum schedule_algo algo;
     int64_t memory_bytes; /* 0: the fabric's, less headroom */

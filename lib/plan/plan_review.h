@@ -6,39 +6,33 @@
 #include "plan/plan_settings.h"
 #include "value/value_tree.h"
 
-enum plan_review_number {
-    PLAN_REVIEW_MICRO,
-    PLAN_REVIEW_ACCUM,
-    PLAN_REVIEW_GLOBAL,
-    PLAN_REVIEW_SEQ,
-    PLAN_REVIEW_RANKS,
-    PLAN_REVIEW_NUMBERS
+/* Contents of a file. */
+enum plan_stated {
+    PLAN_STATED_MICRO, /* numbers, up to the types */
+    PLAN_STATED_ACCUM,
+    PLAN_STATED_GLOBAL,
+    PLAN_STATED_SEQ,
+    PLAN_STATED_RANKS,
+    PLAN_STATED_PARAM, /* types, as the next two */
+    PLAN_STATED_WIRE,
+    PLAN_STATED_GRAD,
+    PLAN_STATED_RECOMPUTE,
+    PLAN_STATED_KEY, /* + the index of a tool's key */
+    PLAN_STATED = PLAN_STATED_KEY + PLAN_KEYS
 };
 
-enum plan_review_type {
-    PLAN_REVIEW_PARAM,
-    PLAN_REVIEW_WIRE,
-    PLAN_REVIEW_GRAD,
-    PLAN_REVIEW_TYPES
-};
-
-enum plan_remark_kind {
-    PLAN_REMARK_DIFFERS, /* a cost of the tool that the price does not have */
-    PLAN_REMARK_UNSTATED,
-    PLAN_REMARK_UNKNOWN,
-    PLAN_REMARK_KINDS
-};
+/* A cost of the tool that the price does not have; an option left open; a key without effect. */
+enum plan_remark_kind { PLAN_REMARK_DIFFERS, PLAN_REMARK_UNSTATED, PLAN_REMARK_UNUSED };
 
 /* A configuration of another tool. */
 struct plan_review {
     struct tree tree; /* owned */
     enum plan_target target;
-    const struct tree_node *key[PLAN_KEYS]; /* of plan_tool; NULL: absent */
-    const struct plan_row *row;             /* found by plan_review_apply */
-    const struct tree_node *at[PLAN_REVIEW_NUMBERS];
-    int64_t number[PLAN_REVIEW_NUMBERS]; /* 0: open */
-    int type[PLAN_REVIEW_TYPES];         /* -1: open */
-    int recompute, known;                /* known: keys with a meaning */
+    const struct plan_tool *tool;
+    const struct tree_node *at[PLAN_STATED]; /* NULL: not stated */
+    int64_t number[PLAN_STATED_PARAM];       /* 0: open */
+    const struct plan_row *row;              /* found by plan_review_apply */
+    int known;                               /* keys with a meaning */
     struct plan_remark {
         enum plan_remark_kind kind;
         char text[240];
@@ -59,9 +53,8 @@ int plan_review_apply(struct plan_review *r, const struct topo *topo, const stru
 /* Returns whether the file has a row's value of a key, stated or as its default. */
 int plan_review_has(const struct plan_review *r, const struct plan_row *row, int key,
                     const struct groups *g);
-/* Print the review of a finished search of that strategy, and its cheaper neighbours. */
-void plan_review_print(const struct plan_review *r, const struct plan_search *s, FILE *out);
-void plan_review_print_json(const struct plan_review *r, const struct plan_search *s,
-                            FILE *out);
+/* Prints the review of a finished search of that strategy, and its cheaper neighbours. */
+void plan_review_print(const struct plan_review *r, const struct plan_search *s, int json,
+                       FILE *out);
 
 #endif

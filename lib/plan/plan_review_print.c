@@ -6,6 +6,7 @@
  */
 #include "plan/plan_review.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -14,126 +15,102 @@
 
 enum { NEIGHBOURS = 16 }; /* rows of a tool with different strategies, at most */
 
-struct neighbours {
-    const struct plan_price *now;
-    struct plan_price other[PLAN_STRATEGIES]; /* with the other value of `keep` */
-    struct neighbour {
-        const struct plan_row *row;
-        const struct plan_price *price;
-        int steps, changes;
-    } of[NEIGHBOURS];
-    int count;
+struct neighbour {
+    const struct plan_row *row;
+    struct plan_price price;
+    int keeps, steps, changes;
 };
 
-static int changes_to(const struct plan_review *r, const struct plan_row *row,
-                      const struct groups *g)
+static int by_nearness(const void *a, const void *b)
 {
-    int n = 0;
+    const struct neighbour *x = a, *y = b;
 
-    for (int i = 0; i < PLAN_KEYS && plan_tool(r->target)->key[i].path; i++)
-        n += !plan_review_has(r, row, i, g);
-    return n;
+    return x->steps != y->steps
+               ? x->steps - y->steps
+               : (x->price.step_s > y->price.step_s) - (x->price.step_s < y->price.step_s);
 }
 
-static int is_nearer(const struct neighbour *a, const struct neighbour *b)
-{
-    return a->steps != b->steps ? a->steps < b->steps : a->price->step_s < b->price->step_s;
-}
-
-/* Inserts a neighbour; of two ways to the same strategy, that with fewer changes stays. */
-static void add_neighbour(struct neighbours *n, struct neighbour new)
-{
-    int at = n->count;
-
-    for (int i = 0; i < n->count; i++)
-        if (n->of[i].price == new.price) {
-            n->of[i] = new.changes < n->of[i].changes ? new : n->of[i];
-            return;
-        }
-    for (; at > 0 && is_nearer(&new, &n->of[at - 1]); at--)
-        n->of[at] = n->of[at - 1];
-    n->of[at] = new;
-    n->count++;
-}
-
-static struct neighbours neighbours_of(const struct plan_review *r, const struct plan_search *s)
+/* Lists the cheaper strategies of the tool, each with the row of the fewest changes. */
+static int list_neighbours(const struct plan_review *r, const struct plan_search *s,
+                           const struct plan_price *now, struct neighbour list[NEIGHBOURS])
 {
     const struct groups *g = &s->at.topo->groups;
+    struct plan_price other[PLAN_STRATEGIES]; /* with the other value of `keep` */
     struct plan_case c = s->at;
-    struct neighbours n = {.count = 0};
     const struct plan_row *row = NULL;
+    int count = 0, at;
 
     c.keep = c.keep ? 0 : PLAN_KEEP_ALL;
-    plan_price_all(&c, n.other);
-    for (int i = 0; i < PLAN_STRATEGIES; i++)
-        n.now = plan_search_allows(s, i) ? &s->list[i] : n.now;
+    plan_price_all(&c, other);
     while ((row = plan_row_next(r->target, row))) {
         struct plan_strategy to = plan_row_strategy(row, s->at.accum);
-        int index = to.params * 9 + to.grads * 3 + to.optimizer;
-        int same = !(row->flags & PLAN_ROW_KEEPS) == !s->at.keep;
-        const struct plan_price *p = same ? &s->list[index] : &n.other[index];
-        if (p != n.now && p->feasible && (same || s->at.model->unit) &&
-            plan_row_of(r->target, to, g, 0) && !(row->flags & PLAN_ROW_HPZ) &&
-            (!n.now->feasible || p->step_s < n.now->step_s * (1 - PLAN_TIE)))
-            add_neighbour(&n, (struct neighbour){row, p, plan_steps_between(s->strategy, to),
-                                                 changes_to(r, row, g)});
+        int keeps = (row->flags & PLAN_ROW_KEEPS) != 0, same = keeps == (s->at.keep > 0);
+        const struct plan_price *p =
+            (same ? s->list : other) + to.params * 9 + to.grads * 3 + to.optimizer;
+        struct neighbour new = {row, *p, keeps, plan_steps_between(s->strategy, to), 0};
+        if (p == now || !p->feasible || (!same && !s->at.model->unit) ||
+            row->flags & PLAN_ROW_HPZ || !plan_can_run(r->target, to, g) ||
+            strcmp(plan_plain_name(to, g), plan_strategy_name(to)) != 0 ||
+            (now->feasible && p->step_s >= now->step_s * (1 - PLAN_TIE)))
+            continue;
+        for (int i = 0; i < r->tool->keys; i++)
+            new.changes += !plan_review_has(r, row, i, g);
+        for (at = 0; at < count && (list[at].keeps != keeps ||
+                                    plan_steps_between(list[at].price.strategy, to) > 0);)
+            at++;
+        if (at == count || new.changes < list[at].changes)
+            list[at] = new;
+        count += at == count;
     }
-    return n;
+    qsort(list, (size_t)count, sizeof *list, by_nearness);
+    return count;
 }
 
-/* Writes the path of a key as the file has it. */
-static const char *key_path(const struct plan_review *r, int key, char path[128])
+/*
+ * Writes the path of a key as the file has it, and the value that a row has; returns whether
+ * that is a change.  An empty value removes the key.
+ */
+static int change_of(const struct plan_review *r, const struct plan_row *row, int key,
+                     const struct groups *g, char path[128], char value[PLAN_VALUE])
 {
-    const struct tree_node *n = r->key[key];
+    const struct tree_node *n = r->at[PLAN_STATED_KEY + key];
+    const char *above = n && n->parent->key ? n->parent->key : "";
 
-    if (!n)
-        return plan_tool(r->target)->key[key].path;
-    snprintf(path, 128, "%s%s%s", n->parent->key ? n->parent->key : "",
-             n->parent->key ? "." : "", n->key);
-    return path;
+    snprintf(path, 128, "%s%s%s", above, *above ? "." : "",
+             n ? n->key : r->tool->key[key].path);
+    if (!plan_row_value(row, key, g, value))
+        *value = 0;
+    value[strcspn(value, "|")] = 0;
+    return !plan_review_has(r, row, key, g);
 }
 
 static void put_neighbour(const struct plan_review *r, const struct plan_search *s,
                           const struct neighbour *to, const struct plan_price *now, FILE *out)
 {
-    const struct groups *g = &s->at.topo->groups;
-    const struct plan_price *p = to->price;
+    const struct plan_price *p = &to->price;
+    const char *sets = r->tool->sets;
     struct units step, slow, memory;
     char path[128], value[PLAN_VALUE];
 
     fprintf(out, "  %s%s: step %s (%+.1f %%), slow bytes %s, memory %s%s\n",
             plan_strategy_name(p->strategy),
-            to->row->flags & PLAN_ROW_KEEPS ? ", parameters kept for the backward" : "",
-            units_time(&step, p->step_s), 100 * (p->step_s / now->step_s - 1),
-            units_sent(&slow, p->slow_bytes), units_bytes(&memory, p->memory.total),
+            to->keeps ? ", parameters kept for the backward" : "", units_time(&step, p->step_s),
+            100 * (p->step_s / now->step_s - 1), units_sent(&slow, p->slow_bytes),
+            units_bytes(&memory, p->memory.total),
             to->row->flags & PLAN_ROW_EACH && s->at.accum > 1
                 ? "; gradients cross groups in each micro-step, which is not priced"
                 : "");
-    for (int i = 0; i < PLAN_KEYS && plan_tool(r->target)->key[i].path; i++) {
-        if (plan_review_has(r, to->row, i, g))
+    for (int i = 0; i < r->tool->keys; i++) {
+        const struct tree_node *n = r->at[PLAN_STATED_KEY + i];
+        if (!change_of(r, to->row, i, &s->at.topo->groups, path, value))
             continue;
-        fputs("      ", out);
-        if (plan_row_value(to->row, i, 0, g, value))
-            plan_put_setting(plan_tool(r->target), key_path(r, i, path), value, out);
-        else
-            fprintf(out, "remove %s", key_path(r, i, path));
-        if (r->key[i])
-            fprintf(out, " (line %d)", r->key[i]->line);
+        int bare = *path == '-' && strcmp(value, "true") == 0; /* a flag */
+        fprintf(out, "      %s%s%s%s", *value ? "" : "remove ", path,
+                *value && !bare ? sets : "", bare ? "" : value);
+        if (n)
+            fprintf(out, " (line %d)", n->line);
         putc('\n', out);
     }
-}
-
-/* Writes the best of all 27 if it is faster than the strategy and the tool cannot run it. */
-static const char *fastest_elsewhere(const struct plan_review *r, const struct plan_search *s,
-                                     const struct plan_price *now)
-{
-    const struct plan_price *order[PLAN_STRATEGIES];
-
-    plan_list_order(s->list, order);
-    return order[0]->feasible && order[0]->step_s < now->step_s * (1 - PLAN_TIE) &&
-                   !plan_row_of(r->target, order[0]->strategy, &s->at.topo->groups, 0)
-               ? plan_strategy_name(order[0]->strategy)
-               : NULL;
 }
 
 static void put_state(const char *name, enum letter letter, const struct groups *g, FILE *out)
@@ -148,13 +125,13 @@ static void put_state(const char *name, enum letter letter, const struct groups 
                 groups_largest(g));
 }
 
-static const char *const kinds[PLAN_REMARK_KINDS] = {"differs", "not stated", "unknown key"};
-
-void plan_review_print(const struct plan_review *r, const struct plan_search *s, FILE *out)
+static void print_text(const struct plan_review *r, const struct plan_search *s,
+                       const struct plan_price *now, const struct neighbour *list, int count,
+                       FILE *out)
 {
-    struct neighbours n = neighbours_of(r, s);
+    static const char *const kinds[] = {"differs", "not stated"};
     const struct groups *g = &s->at.topo->groups;
-    const char *title = plan_tool(r->target)->title, *fastest = fastest_elsewhere(r, s, n.now);
+    const char *title = r->tool->title, *before = "no effect: ";
 
     fprintf(out, "%s: %s for %s%s, parameters %s, gradients %s, sent as %s\n", r->tree.name,
             plan_strategy_name(s->strategy), title,
@@ -164,36 +141,41 @@ void plan_review_print(const struct plan_review *r, const struct plan_search *s,
     put_state("parameters", s->strategy.params, g, out);
     put_state("gradients", s->strategy.grads, g, out);
     put_state("optimizer state", s->strategy.optimizer, g, out);
-    for (int kind = 0; kind < PLAN_REMARK_KINDS; kind++)
+    for (int kind = 0; kind < PLAN_REMARK_UNUSED; kind++)
         for (size_t i = 0; i < r->remarks; i++)
             if ((int)r->remark[i].kind == kind)
                 fprintf(out, "%s: %s\n", kinds[kind], r->remark[i].text);
+    for (size_t i = 0; i < r->remarks; i++)
+        if (r->remark[i].kind == PLAN_REMARK_UNUSED) {
+            fprintf(out, "%s%s", before, r->remark[i].text);
+            before = ", ";
+        }
+    fputs(*before == ',' ? "\n" : "", out);
     putc('\n', out);
     plan_search_print(s, out);
-    fprintf(out, "\n%s %s%s\n", n.count ? "cheaper with" : "nothing is cheaper with", title,
-            n.count ? ":" : "");
-    for (int i = 0; i < n.count; i++)
-        put_neighbour(r, s, &n.of[i], n.now, out);
-    if (fastest)
-        fprintf(out, "fastest of all 27: %s, for which %s has no settings\n", fastest, title);
+    fprintf(out, "\n%s with %s%s\n", count ? "cheaper" : "nothing is cheaper", title,
+            count ? ":" : "");
+    for (int i = 0; i < count; i++)
+        put_neighbour(r, s, &list[i], now, out);
 }
 
-void plan_review_print_json(const struct plan_review *r, const struct plan_search *s, FILE *out)
+static void print_json(const struct plan_review *r, const struct plan_search *s,
+                       const struct plan_price *now, const struct neighbour *list, int count,
+                       FILE *out)
 {
-    static const char *const keys[] = {"differs", "not_stated", "unknown"};
-    struct neighbours n = neighbours_of(r, s);
+    static const char *const keys[] = {"differs", "not_stated", "no_effect"};
     struct jout j = jout_begin(out, "paro.plan.review/1");
     char path[128], value[PLAN_VALUE];
 
     jout_text(&j, "file", r->tree.name);
-    jout_text(&j, "tool", plan_tool(r->target)->name);
+    jout_text(&j, "tool", r->tool->name);
     jout_text(&j, "strategy", plan_strategy_name(s->strategy));
     plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
     jout_text(&j, "param_type", dtype_name(s->at.param_type));
     jout_text(&j, "wire_type", dtype_name(s->at.wire_type));
     jout_text(&j, "grad_type", dtype_name(s->at.grad_type));
-    for (int kind = 0; kind < PLAN_REMARK_KINDS; kind++) {
+    for (int kind = 0; kind < 3; kind++) {
         jout_open(&j, keys[kind], '[');
         for (size_t i = 0; i < r->remarks; i++)
             if ((int)r->remark[i].kind == kind)
@@ -201,23 +183,32 @@ void plan_review_print_json(const struct plan_review *r, const struct plan_searc
         jout_close(&j, ']');
     }
     plan_put_limits(&j, s);
-    plan_put_feasible(&j, &s->at, n.now);
-    plan_put_price(&j, n.now);
-    jout_text(&j, "fastest_elsewhere", fastest_elsewhere(r, s, n.now));
+    plan_put_feasible(&j, &s->at, now);
+    plan_put_price(&j, now);
     jout_open(&j, "cheaper", '[');
-    for (int i = 0; i < n.count; i++) {
+    for (int i = 0; i < count; i++) {
         jout_open(&j, NULL, '{');
-        jout_text(&j, "strategy", plan_strategy_name(n.of[i].price->strategy));
-        jout_bool(&j, "keeps", n.of[i].row->flags & PLAN_ROW_KEEPS);
-        plan_put_price(&j, n.of[i].price);
+        jout_text(&j, "strategy", plan_strategy_name(list[i].price.strategy));
+        jout_bool(&j, "keeps", list[i].keeps);
+        plan_put_price(&j, &list[i].price);
         jout_open(&j, "settings", '{');
-        for (int k = 0; k < PLAN_KEYS && plan_tool(r->target)->key[k].path; k++)
-            if (!plan_review_has(r, n.of[i].row, k, &s->at.topo->groups))
-                jout_text(&j, key_path(r, k, path),
-                          plan_row_value(n.of[i].row, k, 0, &s->at.topo->groups, value));
+        for (int k = 0; k < r->tool->keys; k++)
+            if (change_of(r, list[i].row, k, &s->at.topo->groups, path, value))
+                jout_text(&j, path, *value ? value : NULL);
         jout_close(&j, '}');
         jout_close(&j, '}');
     }
     jout_close(&j, ']');
     jout_close(&j, '}');
+}
+
+void plan_review_print(const struct plan_review *r, const struct plan_search *s, int json,
+                       FILE *out)
+{
+    struct plan_strategy is = s->strategy;
+    const struct plan_price *now = &s->list[is.params * 9 + is.grads * 3 + is.optimizer];
+    struct neighbour list[NEIGHBOURS];
+    int count = list_neighbours(r, s, now, list);
+
+    (json ? print_json : print_text)(r, s, now, list, count, out);
 }

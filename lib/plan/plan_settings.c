@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Holds the settings by which other tools express strategies, for those who write them
- * (plan_emit_targets.c) and read them (plan_review.c).
+ * Holds the settings by which other tools express strategies.  plan_emit.c takes from it what a
+ * tool can run, plan_review.c what a file says; plan_emit_targets.c writes files without it.
  *
  * DeepSpeed: ZeRO stages 0 to 3; MiCS: stage 3 inside groups, gradients summed across them at
  * the boundary; hpZ: stage 3 with a second copy of the parameters in each group.  The authors'
@@ -35,23 +35,36 @@
 #define HYBRID PLAN_ROW_MASTER | PLAN_ROW_EACH
 #define KEEPS  PLAN_ROW_KEEPS
 #define DDP    "MULTI_GPU|MULTI_CPU|MULTI_XPU|MULTI_NPU|MULTI_HPU"
+#define BARE(name)                                                                             \
+    {                                                                                          \
+        PLAN_FSDP, name, 0,                                                                    \
+        {                                                                                      \
+            0                                                                                  \
+        }                                                                                      \
+    }
+#define PARO(name)                                                                             \
+    {                                                                                          \
+        PLAN_DEEPSPEED_PARO, name, 0,                                                          \
+        {                                                                                      \
+            name                                                                               \
+        }                                                                                      \
+    }
 
 /* clang-format off */
 static const struct plan_tool tools[PLAN_TOOLS] = {
-    {"deepspeed", "DeepSpeed", '{',
-     {{ZERO "stage", "0"}, {ZERO "mics_shard_size", "-1"},
-      {ZERO "zero_hpz_partition_size", "1"}}},
-    {"fsdp", "FSDP2", 0, {{0}}},
-    {"megatron", "Megatron-LM 0.19.2", '-',
+    {"deepspeed", "DeepSpeed", ": ", 3,
+     {{ZERO "stage", "0"}, {ZERO "mics_shard_size", "-1"}, {ZERO "zero_hpz_partition_size", "1"}}},
+    {"fsdp", "FSDP2", "", 0, {{0}}},
+    {"megatron", "Megatron-LM 0.19.2", " ", 6,
      {{"--use-distributed-optimizer", "false"}, {"--use-megatron-fsdp", "false"},
       {"--data-parallel-sharding-strategy", "no_shard"},
       {"--num-distributed-optimizer-instances", "1"},
       {"--outer-dp-sharding-strategy", "no_shard"}, {"--use-torch-fsdp2", "false"}}},
-    {"torchtitan", "torchtitan", '=',
+    {"torchtitan", "torchtitan", " = ", 3,
      {{DEGREE "replicate_degree", "1"}, {DEGREE "shard_degree", "-1"},
       {"parallelism.fsdp_reshard_after_forward", "default"}}},
-    {"deepspeed-paro", "PaRO's DeepSpeed", '{', {{ZERO "paro_strategy", ""}}},
-    {"accelerate", "accelerate", ':',
+    {"deepspeed-paro", "PaRO's DeepSpeed", ": ", 1, {{ZERO "paro_strategy", ""}}},
+    {"accelerate", "accelerate", ": ", 6,
      {{"distributed_type", "NO"}, {"deepspeed_config.zero_stage", "2"},
       {"fsdp_config.fsdp_version", "1"}, {"fsdp_config.fsdp_reshard_after_forward", ""},
       {SIZE "replicate_size", "1"}, {SIZE "shard_size", "1"}}},
@@ -62,10 +75,8 @@ static const struct plan_row rows[] = {
     {PLAN_DEEPSPEED, "NGG", 0, {"2"}}, {PLAN_DEEPSPEED, "GGG", 0, {"3"}},
     {PLAN_DEEPSPEED, "III", 0, {"3", "@m"}}, {PLAN_DEEPSPEED, "GGG", 0, {"3", "@n"}},
     {PLAN_DEEPSPEED, "GGG", PLAN_ROW_HPZ, {"3", NULL, "@m"}},
-#define ROW(name) {PLAN_FSDP, name, 0, {0}}
-    ROW("NNN"), ROW("NNG"), ROW("NGG"), ROW("GNG"), ROW("GGG"), ROW("NNI"), ROW("NII"),
-    ROW("INI"), ROW("III"),
-#undef ROW
+    BARE("NNN"), BARE("NNG"), BARE("NGG"), BARE("GNG"), BARE("GGG"), BARE("NNI"), BARE("NII"),
+    BARE("INI"), BARE("III"),
     {PLAN_MEGATRON, "NNN", 0, {0}}, {PLAN_MEGATRON, "NNG", 0, {"true"}},
     {PLAN_MEGATRON, "NGG", 0, {"true|false", "true", "optim_grads"}},
     {PLAN_MEGATRON, "GGG", 0, {"true|false", "true", "optim_grads_params"}},
@@ -81,10 +92,8 @@ static const struct plan_row rows[] = {
     {PLAN_TORCHTITAN, "GGG", PLAN_ROW_MASTER | KEEPS, {"1", "-1|@n", "never"}},
     {PLAN_TORCHTITAN, "III", HYBRID, {"@g", "@m|-1", "always|default"}},
     {PLAN_TORCHTITAN, "III", HYBRID | KEEPS, {"@g", "@m|-1", "never"}},
-#define ROW(name) {PLAN_DEEPSPEED_PARO, name, 0, {name}}
-    ROW("NNG"), ROW("NGG"), ROW("GGG"), ROW("NII"), ROW("NIG"), ROW("IIG"), ROW("IGG"),
-    ROW("ING"),
-#undef ROW
+    PARO("NNG"), PARO("NGG"), PARO("GGG"), PARO("NII"), PARO("NIG"), PARO("IIG"), PARO("IGG"),
+    PARO("ING"),
     {PLAN_ACCELERATE, "NNN", PLAN_ROW_MASTER, {DDP}},
     {PLAN_ACCELERATE, "GGG", FSDP, {"FSDP", NULL, "2", "true|", "1", "@n|1|-1"}},
     {PLAN_ACCELERATE, "GGG", FSDP | KEEPS, {"FSDP", NULL, "2", "false", "1", "@n|1|-1"}},
@@ -95,10 +104,8 @@ static const struct plan_row rows[] = {
     {PLAN_ACCELERATE, "III", FSDP, {"FSDP", NULL, "1", "HYBRID_SHARD|4"}},
     {PLAN_ACCELERATE, "III", FSDP | KEEPS, {"FSDP", NULL, "1", "HYBRID_SHARD_ZERO2|5"}},
     {PLAN_ACCELERATE, "NNN", PLAN_ROW_MASTER, {"FSDP", NULL, "1", "NO_SHARD|3"}},
-    {PLAN_ACCELERATE, "NNN", 0, {"DEEPSPEED", "0"}},
-    {PLAN_ACCELERATE, "NNG", 0, {"DEEPSPEED", "1"}},
-    {PLAN_ACCELERATE, "NGG", 0, {"DEEPSPEED", "2"}},
-    {PLAN_ACCELERATE, "GGG", 0, {"DEEPSPEED", "3"}},
+    {PLAN_ACCELERATE, "NNN", 0, {"DEEPSPEED", "0"}}, {PLAN_ACCELERATE, "NNG", 0, {"DEEPSPEED", "1"}},
+    {PLAN_ACCELERATE, "NGG", 0, {"DEEPSPEED", "2"}}, {PLAN_ACCELERATE, "GGG", 0, {"DEEPSPEED", "3"}},
 };
 /* clang-format on */
 
@@ -111,10 +118,9 @@ const struct plan_row *plan_row_next(enum plan_target target, const struct plan_
 {
     const struct plan_row *end = rows + sizeof rows / sizeof *rows;
 
-    for (row = row ? row + 1 : rows; row < end; row++)
-        if (row->target == target)
-            return row;
-    return NULL;
+    for (row = row ? row + 1 : rows; row < end && row->target != target;)
+        row++;
+    return row < end ? row : NULL;
 }
 
 struct plan_strategy plan_row_strategy(const struct plan_row *row, int accum)
@@ -155,37 +161,34 @@ const char *plan_plain_name(struct plan_strategy s, const struct groups *g)
     return plan_strategy_name(p);
 }
 
-const struct plan_row *plan_row_of(enum plan_target target, struct plan_strategy s,
-                                   const struct groups *groups, unsigned flags)
+int plan_can_run(enum plan_target target, struct plan_strategy s, const struct groups *groups)
 {
     const char *name = plan_plain_name(s, groups);
-    const struct plan_row *found = NULL, *r = NULL;
+    const struct plan_row *row = NULL;
 
-    while ((r = plan_row_next(target, r)))
-        if (strcmp(name, r->strategy) == 0 && (!found || (r->flags & ~found->flags & flags)))
-            found = r;
-    return strchr(name, 'I') && !is_mesh(groups) ? NULL : found;
+    while ((row = plan_row_next(target, row)))
+        if (strcmp(name, row->strategy) == 0)
+            return !strchr(name, 'I') || is_mesh(groups);
+    return 0;
 }
 
-const char *plan_row_value(const struct plan_row *row, int key, int index,
-                           const struct groups *groups, char text[PLAN_VALUE])
+const char *plan_row_value(const struct plan_row *row, int key, const struct groups *groups,
+                           char text[PLAN_VALUE])
 {
     const char *p = row->value[key];
+    size_t n = 0;
 
-    for (; p && index > 0; index--)
-        p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL;
-    if (!p)
+    if (!p || ((strstr(p, "@m") || strstr(p, "@g")) && !is_mesh(groups)))
         return NULL;
-    int n = (int)strcspn(p, "|");
-    if (*p == '@' && p[1] != 'n' && !is_mesh(groups))
-        return NULL;
-    if (*p == '@')
-        snprintf(text, PLAN_VALUE, "%d",
-                 p[1] == 'm'   ? groups->members[0]
-                 : p[1] == 'g' ? groups->count
-                               : groups->ranks);
-    else
-        snprintf(text, PLAN_VALUE, "%.*s", n, p);
+    for (; *p; p++)
+        if (*p == '@')
+            n += (size_t)sprintf(text + n, "%d",
+                                 *++p == 'm' ? groups->members[0]
+                                 : *p == 'g' ? groups->count
+                                             : groups->ranks);
+        else
+            text[n++] = *p;
+    text[n] = 0;
     return text;
 }
 
@@ -193,22 +196,4 @@ int plan_steps_between(struct plan_strategy a, struct plan_strategy b)
 {
     return abs((int)a.params - (int)b.params) + abs((int)a.grads - (int)b.grads) +
            abs((int)a.optimizer - (int)b.optimizer);
-}
-
-void plan_put_setting(const struct plan_tool *tool, const char *path, const char *value,
-                      FILE *out)
-{
-    const char *dot = strchr(path, '.'), *key = dot ? dot + 1 : path;
-    int table = dot ? (int)(dot - path) : 0, flag = strcmp(value, "true") == 0;
-    int number = strspn(value, "-0123456789") == strlen(value);
-    const char *quote = number || flag || !strcmp(value, "false") ? "" : "\"";
-
-    if (tool->syntax == '-')
-        fprintf(out, "%s%s%s", path, flag ? "" : " ", flag ? "" : value);
-    else if (tool->syntax == '=')
-        fprintf(out, "%s = %s%s%s", path, quote, value, quote);
-    else if (tool->syntax == '{')
-        fprintf(out, "\"%.*s\": {\"%s\": %s%s%s}", table, path, key, quote, value, quote);
-    else
-        fprintf(out, dot ? "%.*s: {%s: %s}" : "%.*s%s: %s", table, path, key, value);
 }

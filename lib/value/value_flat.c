@@ -1,74 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rewrites TOML and command-line flags as YAML, line by line, and parses that.  Texts and
- * arrays of TOML are YAML as they stand.
+ * Rewrites TOML and command-line flags as YAML, line by line, and parses that.  Texts, arrays
+ * and comments of TOML are YAML as they stand.
  */
 #include "value/value_flat.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "value/value_yaml.h"
 
-#define FLAT_WORD                                                                              \
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-." /* of a key */
-
-/* The bytes of a line up to its comment or end; adds its brackets to *depth. */
-static size_t flat_length(const char *p, int *depth)
-{
-    char quote = 0;
-    size_t n = 0;
-
-    for (; p[n] && p[n] != '\n' && (quote || p[n] != '#'); n++) {
-        if (quote == '"' && p[n] == '\\' && p[n + 1] && p[n + 1] != '\n')
-            n++;
-        else if (quote)
-            quote = p[n] == quote ? 0 : quote;
-        else if (p[n] == '"' || p[n] == '\'')
-            quote = p[n];
-        else
-            *depth += (p[n] == '[') - (p[n] == ']');
-    }
-    while (n && strchr(" \t\r", p[n - 1]))
-        n--;
-    return n;
-}
-
-static int flat_fail(const char *name, int line, const char *p, size_t n, const char *expected,
-                     struct err *err)
-{
-    return err_at(err, name, line, NULL, "has '%.*s', expected %s", (int)(n < 40 ? n : 40), p,
-                  expected);
-}
-
-/* Rewrites a line that begins with a table or a key. */
-static int flat_toml_line(const char *name, int line, const char *p, size_t n, char table[128],
-                          FILE *out, struct err *err)
-{
-    size_t key = strspn(p, FLAT_WORD), equals = key + strspn(p + key, " \t");
-
-    if (*p == '[') {
-        size_t word = strspn(p + 1, FLAT_WORD);
-        if (!word || word + 2 != n || p[n - 1] != ']' || word > 120)
-            return flat_fail(name, line, p, n, "a table as [training]", err);
-        snprintf(table, 128, "%.*s.", (int)word, p + 1);
-        return 0;
-    }
-    if (!key || equals >= n || p[equals] != '=')
-        return flat_fail(name, line, p, n, "[table] or key = value", err);
-    const char *value = p + equals + 1 + strspn(p + equals + 1, " \t");
-    size_t bytes = value < p + n ? n - (size_t)(value - p) : 0;
-    if (!bytes || *value == '{' || strncmp(value, "\"\"\"", 3) == 0 ||
-        strncmp(value, "'''", 3) == 0)
-        return flat_fail(name, line, p, n,
-                         "a text of one line, a number, true, false or an array", err);
-    fprintf(out, "%s%.*s: ", table, (int)key, p);
-    for (size_t i = 0; i < bytes; i++) /* 1_000 is a number */
-        if (value[i] != '_' || strchr("\"'[", *value) || *value > '9')
-            putc(value[i], out);
-    return 0;
-}
+#define FLAT_KEY                                                                               \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-." /* its characters */
 
 static int flat_parse(struct tree *t, const char *name, FILE *out, char **yaml, size_t *bytes,
                       int rc, struct err *err)
@@ -82,81 +26,77 @@ static int flat_parse(struct tree *t, const char *name, FILE *out, char **yaml, 
 int flat_parse_toml(struct tree *t, const char *name, const char *text, struct err *err)
 {
     char table[128] = "", *yaml = NULL;
-    size_t bytes = 0;
+    size_t bytes = 0, n;
     FILE *out = mem_stream(&yaml, &bytes);
-    int depth = 0, rc = 0;
+    int rc = 0;
 
-    for (int line = 1; rc == 0 && *text; line++) {
-        int inside = depth > 0;
-        text += strspn(text, " \t\r");
-        size_t n = flat_length(text, &depth);
-        if (inside)
-            fprintf(out, " %.*s", (int)n, text);
-        else if (n)
-            rc = flat_toml_line(name, line, text, n, table, out, err);
+    for (int line = 1; rc == 0 && *text; line++, text += n + (text[n] == '\n')) {
+        text += strspn(text, " \t");
+        n = strcspn(text, "\n");
+        size_t key = strspn(text, FLAT_KEY), equals = key + strspn(text + key, " \t");
+        size_t name_n = *text == '[' ? strspn(text + 1, FLAT_KEY) : 0;
+        const char *rest = text + name_n + 2, *value = text + equals + 1;
+        if (name_n && name_n < sizeof table - 1 && text[name_n + 1] == ']' &&
+            strchr("#\r\n", rest[strspn(rest, " \t")])) {
+            snprintf(table, sizeof table, "%.*s.", (int)name_n, text + 1);
+        } else if (key && text[equals] == '=' &&
+                   !strchr("{\r\n", *(value += strspn(value, " \t"))) &&
+                   strncmp(value, "\"\"\"", 3) != 0 && strncmp(value, "'''", 3) != 0) {
+            int number = isdigit((unsigned char)*value) || strchr("+-", *value); /* 8_192 */
+            fprintf(out, "%s%.*s: ", table, (int)key, text);
+            for (; value < text + n; value++)
+                if (*value != '_' || !number)
+                    putc(*value, out);
+        } else if (*text == '[' || isalpha((unsigned char)*text)) {
+            rc = err_at(err, name, line, NULL,
+                        "is '%.*s', expected a table as [training], or a key with a text of one"
+                        " line, a number, true, false or an array",
+                        (int)(n < 40 ? n : 40), text);
+        } else {
+            fwrite(text, 1, n, out); /* of an array */
+        }
         putc('\n', out);
-        text += strcspn(text, "\n");
-        text += *text == '\n';
     }
     return flat_parse(t, name, out, &yaml, &bytes, rc, err);
 }
 
-/* Cuts off the next word of a command line, without its quotes; NULL: the text ends. */
-static char *flat_word(const char **text, int *line, FILE *out)
-{
-    const char *p = *text;
-    char *word = NULL, quote = 0;
-    size_t bytes = 0;
-
-    for (;; p++) {
-        if (*p == '#')
-            p += strcspn(p, "\n");
-        if (*p == '\n') {
-            putc('\n', out);
-            ++*line;
-        } else if (!*p || (!strchr(" \t\r", *p) && strncmp(p, "\\\n", 2) != 0)) {
-            break;
-        }
-    }
-    FILE *f = *p ? mem_stream(&word, &bytes) : NULL;
-    for (; *p && *p != '\n' && (quote || !strchr(" \t\r", *p)); p++) {
-        if (quote ? *p == quote : *p == '"' || *p == '\'')
-            quote = quote ? 0 : *p;
-        else
-            putc(*p, f);
-    }
-    if (f)
-        fclose(f);
-    *text = p;
-    return word;
-}
-
 int flat_parse_flags(struct tree *t, const char *name, const char *text, struct err *err)
 {
-    char *yaml = NULL, *word = NULL, *values = NULL; /* of the last flag */
-    size_t bytes = 0, used = 0, space = 0;
+    static const char ends[] = " \t\r\n\\\"'";
+    char *yaml = NULL;
+    size_t bytes = 0, n;
     FILE *out = mem_stream(&yaml, &bytes);
-    int line = 1, rc = 0, flags = 0;
+    int flags = 0, words = 0, line = 1, written = 1, rc = 0;
 
     putc('{', out);
-    for (; rc == 0 && (word = flat_word(&text, &line, out)); mem_free(word)) {
-        size_t n = strcspn(word, "="), more = strlen(word);
-        int flag = strncmp(word, "--", 2) == 0 && n > 2;
-        if (!flag && !flags)
-            rc = flat_fail(name, line, word, more, "a flag as --bf16", err);
+    for (; rc == 0; text += n) {
+        char quote[2] = {0};
+        for (;
+             *text && (*text == '#' || (*text != '"' && *text != '\'' && strchr(ends, *text)));
+             text += *text == '#' ? strcspn(text, "\n") : 1)
+            line += *text == '\n';
+        if (!*text)
+            break;
+        if (*text == '"' || *text == '\'')
+            *quote = *text++;
+        int flag = !*quote && strncmp(text, "--", 2) == 0;
+        n = *quote ? strcspn(text, quote) : strcspn(text, flag ? " \t\r\n\\\"'=" : ends);
+        if (*quote && !text[n])
+            rc = err_at(err, name, line, NULL, "has a quote that does not end, expected %s",
+                        quote);
         if (flag && flags++)
-            yaml_put_text(out, used ? values : "true");
-        if (flag) {
-            fprintf(out, "%s'%.*s': ", flags > 1 ? ", " : "", (int)n, word);
-            used = 0;
-        }
-        const char *value = !flag ? word : word[n] ? word + n + 1 : "";
-        values = mem_grow(values, &space, used + more + 2, 1);
-        used += (size_t)sprintf(values + used, "%s%s", used ? " " : "", value);
+            fputs(words ? "'," : "true',", out);
+        for (; flag && written < line; written++)
+            putc('\n', out);
+        if (flag)
+            fprintf(out, "'%.*s': '", (int)n, text);
+        else if (words++)
+            putc(' ', out);
+        for (size_t i = 0; !flag && i < n; i++)
+            fputs((char[]){text[i], text[i] == '\'' ? '\'' : 0, 0}, out);
+        words = flag ? 0 : words;
+        n += *quote ? text[n] == *quote : flag && text[n] == '=';
     }
-    if (flags)
-        yaml_put_text(out, used ? values : "true");
-    putc('}', out);
-    mem_free(values);
+    fputs(!flags ? "}" : words ? "'}" : "true'}", out);
     return flat_parse(t, name, out, &yaml, &bytes, rc, err);
 }

@@ -12,7 +12,7 @@ of() { # of FILE [OPTION...]: its review
     paro-plan $ON --review "$@" 2> said
 }
 
-@test "ten configurations: letters, what is not priced or unknown, figures, and cheaper neighbours" {
+@test "ten configurations: letters, what is not priced or has no effect, figures, and cheaper neighbours" {
     cd "$ROOT/tests/data/review"
     for file in zero1-hf.json zero2-offload.json zero3.json zeropp-hpz.json mics.json paro.json fsdp1.yaml \
         hsdp2.yaml titan-hsdp.toml megatron.txt; do
@@ -35,11 +35,11 @@ of() { # of FILE [OPTION...]: its review
 # Each change of a proposal is made in the file, whose review is then of the proposed strategy.
 @test "a file with the proposed changes is what was proposed" {
     cp "$ROOT/tests/data/review/zero3.json" c.json
-    of c.json | grep -A 1 '^  III: ' | grep -qx '      "zero_optimization": {"mics_shard_size": 8}'
+    of c.json | grep -A 1 '^  III: ' | grep -qx '      zero_optimization.mics_shard_size: 8'
     sed -i 's/"stage": 3,/"stage": 3, "mics_shard_size": 8,/' c.json
     of c.json | grep -q '^c.json: III for DeepSpeed'
     sed 's/SHARD_GRAD_OP/FULL_SHARD/' "$ROOT/tests/data/review/fsdp1.yaml" > c.yaml
-    of c.yaml | grep -A 1 '^  III: ' | grep -qx '      fsdp_config: {fsdp_sharding_strategy: HYBRID_SHARD} (line 9)'
+    of c.yaml | grep -A 1 '^  III: ' | grep -qx '      fsdp_config.fsdp_sharding_strategy: HYBRID_SHARD (line 9)'
     sed -i 's/FULL_SHARD/HYBRID_SHARD/' c.yaml
     of c.yaml | grep -q '^c.yaml: III for accelerate'
     of "$ROOT/tests/data/review/megatron.txt" > m
@@ -55,6 +55,17 @@ of() { # of FILE [OPTION...]: its review
         paro-plan -m params=8e9 -i synth:4x4x8,level2=10GB/s --review c.json 2> said |
             grep -q "^parameters .* shared by the $m ranks of a group"
     done
+}
+
+# Lines of other systems, quotes, and an accelerate configuration in JSON.
+@test "layouts of files" {
+    printf -- '--a "#1 run"\t--bf16 --s "it'"'"'s"\r\n# --fp16\n--micro-batch-size=2 \\\n--use-distributed-optimizer\r\n' > c
+    of c | grep -q '^c: NNG for Megatron-LM.* parameters bf16'
+    of c | grep -q '^no effect: --a (line 1), --s (line 1)$'
+    of c | grep -q 'micro-batch 2 x'
+    printf '{"distributed_type": "FSDP", "mixed_precision": "bf16"}' | of - | grep -q '^stdin: GGG for accelerate'
+    printf '[training] # c\r\nseq_len = 8_192 # c\r\na = [1,\n  2 # x\n]\n' > c
+    of c | grep -q 'micro-batch 8 x 8192'
 }
 
 @test "a configuration that does not fit is reviewed with status 1, with neighbours that fit" {
@@ -75,7 +86,7 @@ of() { # of FILE [OPTION...]: its review
     no "c:1: 'zero_optimization.stage' 7 expected 0, 1, 2, 3" '{"zero_optimization": {"stage": 7}}'
     no "c:1: mics_shard_size' 8 expected -1 with stage 2" '{"zero_optimization": {"stage": 2, "mics_shard_size": 8}}'
     no "c:1: mics_shard_size' 16 expected -1, 8, 64 8x8" '{"zero_optimization": {"stage": 3, "mics_shard_size": 16}}'
-    no "c:1: stage' given twice" '{"zero_optimization": {"stage": 3, "stage": 2}}'
+    no "c:1: stage' states what line 1 does" '{"zero_optimization": {"stage": 3, "stage": 2}}'
     no "c:1: paro_strategy' NIN expected NNG" '{"zero_optimization": {"paro_strategy": "NIN"}}'
     no "train_batch_size' 100 expected 128 64 ranks" '{"train_batch_size": 100, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1}'
     no "--micro-batch 3 'c' 2 expected one" '{"train_micro_batch_size_per_gpu": 2}' --micro-batch 3
@@ -91,12 +102,16 @@ of() { # of FILE [OPTION...]: its review
     no "deepspeed_config_file' z.json expected --review" 'distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: z.json}\n'
     no "c:2: tensor_parallel_degree' 8 expected 1" '[parallelism]\ntensor_parallel_degree = 8\n'
     no "c:1: [[x]] expected table" '[[x]]\n'
-    no "c:2: text of one line" '[training]\nseq_len = """\n1"""\n'
+    no "c:2: seq_len text of one line" '[training]\nseq_len = """\n1"""\n'
     no "c:1: {b = 1} expected" 'a = {b = 1}\n'
     no "c:1: instances' 8 expected 1" '--bf16 --num-distributed-optimizer-instances 8\n'
     no "c:1: '4 x' whole number" '--micro-batch-size 4 x\n'
-    no "c:2: --seq-length' given twice" '--seq-length 4\n--seq-length 8\n'
+    no "c:2: --seq-length' states what line 1 does" '--seq-length 4\n--seq-length 8\n'
     no "c:3: states what line 2 does" '[training]\nbatch_size = 1\nlocal_batch_size = 2\n'
+    no "has several values" '{"zero_optimization": {"stage": {"a": 1}}}'
+    no "c:1: quote that does not end" '--bf16 --a "x\n--b 1'
+    no "begins with '[a]'" '[a]\000\nb = 1'
+    no "c:1: is '[training] x'" '[training] x\nseq_len = 1\n'
     refuses 2 "cannot open 'absent'" paro-plan $ON --review absent
     refuses 2 "several standard input" paro-plan -m params=8e9 -i - --review - < /dev/null
 }

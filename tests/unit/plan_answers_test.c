@@ -48,7 +48,7 @@ TEST(test_nearest)
     expect_closest("8x8", 0, "INI", PLAN_FSDP, "INI");
     expect_closest("8x8", 0, "NIG", PLAN_DEEPSPEED, "NNG"); /* NGG is as near, and slower */
     expect_closest("8x8", 10 * GB, "IIG", PLAN_DEEPSPEED, "GGG"); /* nothing fits: the least */
-    for (int target = 0; target <= PLAN_MEGATRON; target++)
+    for (int target = 0; target < PLAN_TARGETS; target++)
         for (int i = 0; i < 4; i++) {
             static const char *const all[] = {"NNN", "NNG", "NGG", "GGG"};
             expect_closest("8x8", 0, all[i], (enum plan_target)target, all[i]);
