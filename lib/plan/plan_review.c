@@ -341,21 +341,16 @@ static void remark_row(struct plan_review *r, int accum)
 
     if (flags & PLAN_ROW_HPZ)
         remark(r, PLAN_REMARK_DIFFERS,
-               "each group has a second copy of the parameters, for the"
-               " backward: more memory, and fewer slow bytes");
+               "groups have a second copy of the parameters: more memory, fewer slow bytes");
     if (flags & PLAN_ROW_EACH && accum > 1)
         remark(r, PLAN_REMARK_DIFFERS,
-               "gradients are summed across groups in each micro-step:"
-               " their slow bytes are %d times as many",
-               accum);
+               "gradients cross groups in each micro-step: %d times their slow bytes", accum);
     if (flags & PLAN_ROW_WHOLE && accum > 1)
         remark(r, PLAN_REMARK_DIFFERS,
-               "accumulate() leaves gradients whole until the last"
-               " micro-step, unless sync_each_batch is set");
+               "gradients are whole until the last micro-step, unless sync_each_batch is set");
     if (flags & PLAN_ROW_MASTER)
         remark(r, PLAN_REMARK_DIFFERS,
-               "parameters at rest are the optimizer's f32 copy: memory"
-               " is less by that of parameters");
+               "parameters at rest are the optimizer's f32 copy: less memory");
 }
 
 int plan_review_apply(struct plan_review *r, const struct topo *topo, const struct model *model,

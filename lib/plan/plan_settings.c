@@ -35,22 +35,10 @@
 #define HYBRID PLAN_ROW_MASTER | PLAN_ROW_EACH
 #define KEEPS  PLAN_ROW_KEEPS
 #define DDP    "MULTI_GPU|MULTI_CPU|MULTI_XPU|MULTI_NPU|MULTI_HPU"
-#define BARE(name)                                                                             \
-    {                                                                                          \
-        PLAN_FSDP, name, 0,                                                                    \
-        {                                                                                      \
-            0                                                                                  \
-        }                                                                                      \
-    }
-#define PARO(name)                                                                             \
-    {                                                                                          \
-        PLAN_DEEPSPEED_PARO, name, 0,                                                          \
-        {                                                                                      \
-            name                                                                               \
-        }                                                                                      \
-    }
-
 /* clang-format off */
+#define BARE(name) {PLAN_FSDP, name, 0, {0}}
+#define PARO(name) {PLAN_DEEPSPEED_PARO, name, 0, {name}}
+
 static const struct plan_tool tools[PLAN_TOOLS] = {
     {"deepspeed", "DeepSpeed", ": ", 3,
      {{ZERO "stage", "0"}, {ZERO "mics_shard_size", "-1"}, {ZERO "zero_hpz_partition_size", "1"}}},
