@@ -55,8 +55,9 @@ static const struct {
      "parallelism.[!d]*_parallel_degree", "1: only data parallelism is priced"},
     {USE_ONE, "deepspeed_config.deepspeed_config_file", "--review of that file"},
     {USE_DIFFERS, "zero_optimization.offload_*.device zero_optimization.cpu_offload "
-     "--optimizer-cpu-offload deepspeed_config.offload_*_device fsdp_config.fsdp_offload_params "
-     "training.enable_cpu_offload", "less device memory, other times"},
+     "--optimizer-cpu-offload deepspeed_config.offload_*_device "
+     "fsdp_config.fsdp_offload_params training.enable_cpu_offload",
+     "less device memory, other times"},
     {USE_DIFFERS, "zero_optimization.zero_quantized_* quantize.*.enable_fsdp_float8_all_gather "
      "--fp8-format", "fewer bytes are sent"},
     {USE_DIFFERS, "optimizer.type optimizer.name --optimizer --use-precision-aware-optimizer",

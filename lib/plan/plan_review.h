@@ -21,7 +21,7 @@ enum plan_stated {
     PLAN_STATED = PLAN_STATED_KEY + PLAN_KEYS
 };
 
-/* A cost of the tool that the price does not have; an option left open; a key without effect. */
+/* A cost that the price does not have; an option left open; a key without effect. */
 enum plan_remark_kind { PLAN_REMARK_DIFFERS, PLAN_REMARK_UNSTATED, PLAN_REMARK_UNUSED };
 
 /* A configuration of another tool. */

@@ -41,7 +41,8 @@
 
 static const struct plan_tool tools[PLAN_TOOLS] = {
     {"deepspeed", "DeepSpeed", ": ", 3,
-     {{ZERO "stage", "0"}, {ZERO "mics_shard_size", "-1"}, {ZERO "zero_hpz_partition_size", "1"}}},
+     {{ZERO "stage", "0"}, {ZERO "mics_shard_size", "-1"},
+      {ZERO "zero_hpz_partition_size", "1"}}},
     {"fsdp", "FSDP2", "", 0, {{0}}},
     {"megatron", "Megatron-LM 0.19.2", " ", 6,
      {{"--use-distributed-optimizer", "false"}, {"--use-megatron-fsdp", "false"},
@@ -92,8 +93,10 @@ static const struct plan_row rows[] = {
     {PLAN_ACCELERATE, "III", FSDP, {"FSDP", NULL, "1", "HYBRID_SHARD|4"}},
     {PLAN_ACCELERATE, "III", FSDP | KEEPS, {"FSDP", NULL, "1", "HYBRID_SHARD_ZERO2|5"}},
     {PLAN_ACCELERATE, "NNN", PLAN_ROW_MASTER, {"FSDP", NULL, "1", "NO_SHARD|3"}},
-    {PLAN_ACCELERATE, "NNN", 0, {"DEEPSPEED", "0"}}, {PLAN_ACCELERATE, "NNG", 0, {"DEEPSPEED", "1"}},
-    {PLAN_ACCELERATE, "NGG", 0, {"DEEPSPEED", "2"}}, {PLAN_ACCELERATE, "GGG", 0, {"DEEPSPEED", "3"}},
+    {PLAN_ACCELERATE, "NNN", 0, {"DEEPSPEED", "0"}},
+    {PLAN_ACCELERATE, "NNG", 0, {"DEEPSPEED", "1"}},
+    {PLAN_ACCELERATE, "NGG", 0, {"DEEPSPEED", "2"}},
+    {PLAN_ACCELERATE, "GGG", 0, {"DEEPSPEED", "3"}},
 };
 /* clang-format on */
 
