@@ -296,8 +296,8 @@ static int set_batch_of(struct plan_review *r, int64_t ranks, struct err *err)
     return 0;
 }
 
-static enum dtype type_of(const struct plan_review *r, enum plan_stated which,
-                          enum dtype otherwise)
+static enum dtype review_type_of(const struct plan_review *r, enum plan_stated which,
+                                 enum dtype otherwise)
 {
     const struct tree_node *n = r->at[which];
 
@@ -313,11 +313,13 @@ static void set_types(const struct plan_review *r, struct plan_settings *s)
     s->param_type = s->grad_type = s->wire_type = DTYPE_F32;
     if (fsdp && ddp)
         return;
-    s->param_type =
-        type_of(r, PLAN_STATED_PARAM, r->target == PLAN_TORCHTITAN ? DTYPE_BF16 : DTYPE_F32);
-    s->grad_type = type_of(r, PLAN_STATED_GRAD, zero && !ddp ? s->param_type : DTYPE_F32);
-    s->wire_type = type_of(r, PLAN_STATED_WIRE,
-                           zero || r->target == PLAN_ACCELERATE ? s->param_type : s->grad_type);
+    s->param_type = review_type_of(r, PLAN_STATED_PARAM,
+                                   r->target == PLAN_TORCHTITAN ? DTYPE_BF16 : DTYPE_F32);
+    s->grad_type =
+        review_type_of(r, PLAN_STATED_GRAD, zero && !ddp ? s->param_type : DTYPE_F32);
+    s->wire_type =
+        review_type_of(r, PLAN_STATED_WIRE,
+                       zero || r->target == PLAN_ACCELERATE ? s->param_type : s->grad_type);
 }
 
 /* Takes a stated number for a setting that no option gave. */

@@ -43,8 +43,8 @@ of() { # of FILE [OPTION...]: its review
     sed -i 's/FULL_SHARD/HYBRID_SHARD/' c.yaml
     of c.yaml | grep -q '^c.yaml: III for accelerate'
     of "$ROOT/tests/data/review/megatron.txt" > m
-    sed -n '/^  IIG: /,/^  [A-Z]/s/^      \(--[^(]*\).*/\1/p' m > more
-    [ "$(wc -l < more)" = 2 ]
+    sed -n '/^  IIG: /,/^  [A-Z]/s/^      \(--[^(]*\).*/\1/p' m > others
+    [ "$(wc -l < others)" = 2 ]
     cat "$ROOT/tests/data/review/megatron.txt" more > c.txt
     of c.txt | grep -q '^c.txt: IIG for Megatron-LM'
 }
