@@ -45,7 +45,7 @@ of() { # of FILE [OPTION...]: its review
     of "$ROOT/tests/data/review/megatron.txt" > m
     sed -n '/^  IIG: /,/^  [A-Z]/s/^      \(--[^(]*\).*/\1/p' m > others
     [ "$(wc -l < others)" = 2 ]
-    cat "$ROOT/tests/data/review/megatron.txt" more > c.txt
+    cat "$ROOT/tests/data/review/megatron.txt" others > c.txt
     of c.txt | grep -q '^c.txt: IIG for Megatron-LM'
 }
 
