@@ -295,8 +295,11 @@ static void init_from(const struct topo *t, const struct groups *groups, const i
 {
     topo_init(out, t->levels, groups);
     memcpy(out->level, t->level, (size_t)t->levels * sizeof *t->level);
-    for (int k = 0; k < groups->count; k++)
+    for (int k = 0; k < groups->count; k++) {
         out->port[k] = t->port[from[k]];
+        if (t->devices)
+            out->devices[k] = t->devices[from[k]];
+    }
     copy_rank(t, out);
     for (int k = 0; k < groups->count; k++)
         for (int i = 0; i < groups->members[k]; i++)
@@ -324,10 +327,8 @@ void topo_subset(const struct topo *t, int ranks, const int *group_of, struct to
     int rc = groups_init_of(&groups, ranks, at, &err);
     assert(rc == 0); /* each number was given for a rank */
     init_from(t, &groups, from, out);
-    for (int k = 0; k < count; k++) {
-        out->devices[k] = t->devices[from[k]];
+    for (int k = 0; k < count; k++)
         topo_set_host(out, k, t->host[from[k]]);
-    }
     for (int l = 2; l < t->levels; l++) {
         int *block = out->block + (l - 2) * count;
         for (int k = 0; k < count; k++)

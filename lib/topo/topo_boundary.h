@@ -27,8 +27,8 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out);
 int topo_boundary_is_new(const struct topo *t, int b);
 
 /*
- * Makes a fabric of `groups` groups: those of t in their order and with their ports, repeated;
- * blocks of groups are repeated with them.  Ranks are numbered by group.
+ * Makes a fabric of `groups` groups: those of t in their order, with their ports and devices,
+ * repeated; blocks of groups are repeated with them.  Ranks are numbered by group.
  */
 void topo_extend(const struct topo *t, int groups, struct topo *out);
 

@@ -65,7 +65,7 @@ static int read_machine(struct topo *one, const char *name, struct err *err)
 
 int topo_instance_read(struct topo *t, const char *what, struct err *err)
 {
-    struct topo one = {0}, new;
+    struct topo one = {0};
     char *copy = mem_dup(what), *name = copy;
     size_t digits = strspn(name, "0123456789");
     int64_t hosts = 1;
@@ -79,12 +79,8 @@ int topo_instance_read(struct topo *t, const char *what, struct err *err)
     rc = rc || read_machine(&one, name, err) ? -1 : 0;
     if (rc == 0 && hosts * one.groups.ranks > GROUPS_RANKS_MAX)
         rc = err_set(err, ERR_INPUT, "has more than %d ranks", GROUPS_RANKS_MAX);
-    if (rc == 0) {
-        topo_extend(&one, (int)hosts * one.groups.count, &new);
-        for (int k = 0; k < new.groups.count; k++)
-            new.devices[k] = one.devices[k % one.groups.count];
-        *t = new;
-    }
+    if (rc == 0)
+        topo_extend(&one, (int)hosts * one.groups.count, t);
     topo_release(&one);
     mem_free(copy);
     return rc ? err_prefix(err, "%s: ", what) : 0;
