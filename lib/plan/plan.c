@@ -25,6 +25,11 @@ struct plan_strategy plan_strategy_at(int index)
                                   (enum letter)(index % 3)};
 }
 
+int plan_strategy_index(struct plan_strategy s)
+{
+    return (int)s.params * 9 + (int)s.grads * 3 + (int)s.optimizer;
+}
+
 int plan_strategy_kept(struct plan_strategy s)
 {
     return s.optimizer >= s.params && s.optimizer >= s.grads;
@@ -37,7 +42,7 @@ const char *plan_strategy_name(struct plan_strategy s)
         "INN", "INI", "ING", "IIN", "III", "IIG", "IGN", "IGI", "IGG",
         "GNN", "GNI", "GNG", "GIN", "GII", "GIG", "GGN", "GGI", "GGG"};
 
-    return names[s.params * 9 + s.grads * 3 + s.optimizer];
+    return names[plan_strategy_index(s)];
 }
 
 int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err)

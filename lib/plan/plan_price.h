@@ -30,6 +30,7 @@ int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err 
 const char *plan_strategy_name(struct plan_strategy s); /* a static string, "IIG" */
 struct plan_strategy plan_strategy_at(int index);       /* number 0 .. 26 in the order NNN, NNI,
                                                            NNG, NIN, ... GGG */
+int plan_strategy_index(struct plan_strategy s);
 /* 1: one of the 14 strategies that the paper keeps, whose optimizer letter is at least as fine
    as the other two. */
 int plan_strategy_kept(struct plan_strategy s);

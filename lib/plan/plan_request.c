@@ -356,6 +356,13 @@ static void request_note_batch(const struct plan_search *s, char note[PLAN_NOTE]
     mem_free(count);
 }
 
+/* Whether an answer prints the strategies that do not fit, too, under the list's head. */
+static int is_about_all(const struct plan_request *request)
+{
+    return request->what == PLAN_REQUEST_LIST || request->what == PLAN_REQUEST_WHY ||
+           request->what == PLAN_REQUEST_WHAT_IF || request->what == PLAN_REQUEST_REVIEW;
+}
+
 static int print_answer(const struct plan_search *s, const struct plan_advice *advice,
                         struct model *model, const struct plan_request *request, FILE *out,
                         struct err *err)
@@ -366,9 +373,7 @@ static int print_answer(const struct plan_search *s, const struct plan_advice *a
     struct plan_timeline t;
     int rc = 0;
 
-    if (s->best < 0 && request->what != PLAN_REQUEST_LIST &&
-        request->what != PLAN_REQUEST_WHY && request->what != PLAN_REQUEST_WHAT_IF &&
-        request->what != PLAN_REQUEST_REVIEW)
+    if (s->best < 0 && !is_about_all(request))
         return 0; /* nothing found to which it applies */
     switch (request->what) {
     case PLAN_REQUEST_LIST:
@@ -465,10 +470,7 @@ static int answer_search(const struct plan_request *request, struct plan_search 
         plan_fit(s, &advice);
         plan_fit_refuse(s, &advice, err);
     }
-    int in_head =
-        !request->json &&
-        (request->what == PLAN_REQUEST_LIST || request->what == PLAN_REQUEST_WHY ||
-         request->what == PLAN_REQUEST_WHAT_IF || request->what == PLAN_REQUEST_REVIEW);
+    int in_head = !request->json && is_about_all(request);
     if (!in_head && plan_preferred(s, text)[0])
         add_note(note, "%s", text);
     if (!in_head && *found && plan_budget_print(&s->list[s->best], budget)[0])

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/units.h"
 #include "plan/plan_traffic.h"
 #include "value/value_json_out.h"
@@ -24,10 +25,9 @@ struct neighbour {
 static int by_nearness(const void *a, const void *b)
 {
     const struct neighbour *x = a, *y = b;
+    int d = MEM_ORDER(x, y, steps);
 
-    return x->steps != y->steps
-               ? x->steps - y->steps
-               : (x->price.step_s > y->price.step_s) - (x->price.step_s < y->price.step_s);
+    return d ? d : MEM_ORDER(x, y, price.step_s);
 }
 
 /* Lists the cheaper strategies of the tool, each with the row of the fewest changes. */
@@ -45,8 +45,7 @@ static int list_neighbours(const struct plan_review *r, const struct plan_search
     while ((row = plan_row_next(r->target, row))) {
         struct plan_strategy to = plan_row_strategy(row, s->at.accum);
         int keeps = (row->flags & PLAN_ROW_KEEPS) != 0, same = keeps == (s->at.keep > 0);
-        const struct plan_price *p =
-            (same ? s->list : other) + to.params * 9 + to.grads * 3 + to.optimizer;
+        const struct plan_price *p = (same ? s->list : other) + plan_strategy_index(to);
         struct neighbour new = {row, *p, keeps, plan_steps_between(s->strategy, to), 0};
         if (p == now || !p->feasible || (!same && !s->at.model->unit) ||
             row->flags & PLAN_ROW_HPZ || !plan_can_run(r->target, to, g) ||
@@ -198,15 +197,13 @@ static void print_json(const struct plan_review *r, const struct plan_search *s,
         jout_close(&j, '}');
         jout_close(&j, '}');
     }
-    jout_close(&j, ']');
-    jout_close(&j, '}');
+    jout_end(&j);
 }
 
 void plan_review_print(const struct plan_review *r, const struct plan_search *s, int json,
                        FILE *out)
 {
-    struct plan_strategy is = s->strategy;
-    const struct plan_price *now = &s->list[is.params * 9 + is.grads * 3 + is.optimizer];
+    const struct plan_price *now = &s->list[plan_strategy_index(s->strategy)];
     struct neighbour list[NEIGHBOURS];
     int count = list_neighbours(r, s, now, list);
 
