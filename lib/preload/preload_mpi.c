@@ -11,7 +11,6 @@
  * have not agreed on settings, and all its calls are MPI's.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/tick.h"
@@ -190,10 +189,7 @@ enum { FOREIGN_VERSION = 8192 };
 /* Says on the launcher's rank 0, as this MPI's communicators cannot be used. */
 static void say_foreign(const char *version, const char *built)
 {
-    const char *rank = getenv("PMI_RANK");
-
-    rank = rank ? rank : getenv("PMIX_RANK");
-    if (!rank || strcmp(rank, "0") == 0)
+    if (preload_mpi_launched_first())
         fprintf(stderr, "paro-mpi: found MPI '%.*s', expected %s: all calls are passed to it\n",
                 (int)strcspn(version, "\n"), version, built);
 }

@@ -85,6 +85,8 @@ struct preload_mpi_settings {
 };
 
 void preload_mpi_settings_read(struct preload_mpi_settings *s);
+/* Whether the launcher of any MPI calls this rank 0, or there is none. */
+int preload_mpi_launched_first(void);
 
 /* Result of a call, for the trace. */
 struct preload_mpi_result {

@@ -80,3 +80,11 @@ void preload_mpi_settings_read(struct preload_mpi_settings *s)
     if (is_set("PARO_DISABLE"))
         mpi_settings_refuse(s, "PARO_DISABLE", "set");
 }
+
+int preload_mpi_launched_first(void)
+{
+    const char *rank = word("PMI_RANK");
+
+    rank = *rank ? rank : word("PMIX_RANK");
+    return !*rank || strcmp(rank, "0") == 0;
+}
