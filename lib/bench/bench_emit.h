@@ -2,7 +2,6 @@
 #ifndef BENCH_BENCH_EMIT_H
 #define BENCH_BENCH_EMIT_H
 
-
 #include "bench/bench.h"
 
 /*

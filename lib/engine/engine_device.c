@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 int engine_device_open(struct engine *e, const struct engine_options *o, struct err *err)
 {
     struct engine_device *d = &e->device;

@@ -11,10 +11,9 @@
  *     rate_left = traffic with products / traffic alone,  compute_left likewise
  *
  * Traffic consists of laps of a ring inside the groups (level 0), or of shift 1 between them
- * (level 1), or between blocks of them (further out).  A rank's time runs from the end of its
- * first lap, when all ranks have begun, to the end of its last one.  Neighbours wait for each
- * other, so no rank is far ahead; one that is done continues computing for a while, since
- * others are not.
+ * (level 1), or between blocks of them (further out).  A rank's time runs from the beginning of
+ * its first lap to the end of its last one.  Neighbours wait for each other, so no rank is far
+ * ahead; one that is done continues computing for a while, since others are not.
  */
 #include <math.h>
 #include <stdatomic.h>

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-
 enum { KEYS_BYTES = 1024, WORD_MOST = 255 };
 
 /* Whether the member is an int, or a list of them. */
