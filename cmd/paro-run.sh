@@ -360,12 +360,15 @@ has_lost_ranks() {
         "$work/lines"
 }
 
-# Until the launch has ended, with `status`.
+# Until the launch has ended, with `status`.  A signal to the group, as Ctrl-C is, also ends what a look has
+# started, and its answer is empty: then nothing has moved, and time counts from the next look.
 watch() {
-    reached=$(last_step) moved=$(date +%s) asked_at=$moved patience=$((stall * START_TIMES))
+    reached=$(last_step) moved=$(date +%s) patience=$((stall * START_TIMES)) asked_at=''
     while kill -0 "$pid" 2>/dev/null; do
         sleep 1 # a look starts some programs, on a host that trains
         now=$(date +%s) step=$(last_step)
+        [ -n "$now" ] && [ -n "$step" ] || continue
+        moved=${moved:-$now} asked_at=${asked_at:-$now} reached=${reached:-$step}
         [ -n "$resumed" ] || say_resumed
         [ "$step" -ge "$reached" ] || reached=$step # a start cuts the log
         if [ "$step" != "$reached" ]; then

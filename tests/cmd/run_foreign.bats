@@ -95,6 +95,19 @@ two_users() {
     grep -q 'from step 13:' said
 }
 
+@test "a signal that also ends what a look has started is no stall" {
+    mkdir run
+    touch run/.lock hold
+    tool date <<'END'
+[ "$1" != +%s ] || [ -e ended ] || { touch ended; kill -TERM $$; }
+exec /bin/date "$@"
+END
+    rm -f target
+    go 2> said || [ $? = 3 ]
+    [ -e ended ]
+    run ! grep 'no step has ended' said
+}
+
 @test "a STOP that is a link leads nowhere" {
     mkdir run
     touch run/.lock hold
