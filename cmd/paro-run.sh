@@ -367,7 +367,7 @@ watch() {
     while kill -0 "$pid" 2>/dev/null; do
         sleep 1 # a look starts some programs, on a host that trains
         now=$(date +%s) step=$(last_step)
-        [ -n "$now" ] && [ -n "$step" ] || continue
+        case $now,$step in ,* | *,) continue ;; esac
         moved=${moved:-$now} asked_at=${asked_at:-$now} reached=${reached:-$step}
         [ -n "$resumed" ] || say_resumed
         [ "$step" -ge "$reached" ] || reached=$step # a start cuts the log
