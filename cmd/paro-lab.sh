@@ -59,6 +59,8 @@ it under mpirun, to try a network that you do not have.
                              starts, to test a network failure (repeatable)
       --flap=GROUP:UP/DOWN   Leave a node's data port up for UP seconds and
                              take it down for DOWN, in turn (repeatable)
+      --ring                 Cable each node to the next and the last to the first,
+                             without a switch; RATE is that of each cable
       --cpu=GROUP:SHARE      Limit the processes of a node to SHARE percent of a
                              processor, to emulate a slow host (repeatable)
       --map-by=WHAT          Fill one node with ranks before the next (slot),
@@ -79,7 +81,7 @@ TEXT
 
 # ---- Arguments ----------------------------------------------------------------------------
 
-groups='' procs_text=2 rate='' map_by=slot head=0
+groups='' procs_text=2 rate='' map_by=slot head=0 ring=0
 slow=() cuts=() flaps=() cpus=() # as given
 mca_keys=() mca_values=()
 command=()
@@ -159,6 +161,7 @@ parse() {
         case $NAME$ATTACHED in
         --0) shift && break ;;
         --head0) head=1 && shift ;;
+        --ring0) ring=1 && shift ;;
         --mca[01])
             local words=("${@:2}")
             ((ATTACHED)) && words=("$VALUE" "${words[@]}")
@@ -226,6 +229,11 @@ resolve_slow() { # TEXT
 resolve() {
     local g text
     resolve_procs
+    if ((ring)); then
+        ((groups >= 3)) || die "--ring with $groups groups, expected 3 or more"
+        ((${#slow[@]} + ${#cuts[@]} + ${#flaps[@]} == 0)) ||
+            die "--ring with --slow, --cut or --flap, expected --rate alone: these change a switch's port"
+    fi
     for ((g = 0; g < groups; g++)); do
         rate_out[g]=$rate rate_in[g]=$rate
     done
@@ -490,7 +498,7 @@ IP
 # A node's namespaces, kept by a mount on the lab's tmpfs, and its two cables.  The other ends
 # are d$g and c$g in the lab.
 make_node() { # GROUP
-    local data control
+    local data control bits=$((ring ? 32 : 16))
     data_ip "$1" && data=$REPLY
     control_ip "$1" && control=$REPLY
     touch "$LAB/node$1.net" "$LAB/node$1.uts"
@@ -503,7 +511,7 @@ make_node() { # GROUP
 link set lo up
 link add data type veth peer name d$1 netns 1
 link add control type veth peer name c$1 netns 1
-addr add $data/16 dev data
+addr add $data/$bits dev data
 addr add $control/16 dev control
 link set data up
 link set control up
@@ -516,6 +524,38 @@ plug_nodes() {
         printf 'link set %s\n' "d$g master data up" "c$g master control up"
     done >$LAB/batch
     must "join the nodes" "a kernel with bridges" ip -batch $LAB/batch
+}
+
+# The route of a node to the one HOPS to its right, on the shorter way round.
+ring_route() { # GROUP HOPS
+    local to=$((($1 + $2) % groups)) dev=right next=$((($1 + 1) % groups)) via=''
+    ((2 * $2 <= groups)) || { dev=left && next=$((($1 + groups - 1) % groups)); }
+    data_ip $next
+    ((to == next)) || via="via $REPLY onlink"
+    data_ip $to && to=$REPLY
+    data_ip "$1"
+    echo "route add $to $via dev $dev src $REPLY"
+}
+
+# Cables the nodes in a ring.  A node keeps its one address, and forwards what is not for it:
+#
+#     node0 right -- left node1 right -- left node2 right -- left node0
+join_ring() {
+    local g hops
+    for ((g = 0; g < groups; g++)); do
+        printf 'link set %s\n' "d$g up" "c$g master control up"
+        echo "link add right netns $LAB/node$g.net type veth" \
+            "peer name left netns $LAB/node$(((g + 1) % groups)).net"
+    done >$LAB/batch
+    must "cable the nodes" "a kernel with bridges and veth pairs" ip -batch $LAB/batch
+    for ((g = 0; g < groups; g++)); do
+        printf 'link set %s up\n' left right >$LAB/batch
+        for ((hops = 1; hops < groups; hops++)); do
+            ring_route $g $hops
+        done >>$LAB/batch
+        must "route in node$g" "a kernel that forwards" nsenter --net=$LAB/node$g.net sh -c \
+            "ip -batch $LAB/batch && echo 1 >/proc/sys/net/ipv4/ip_forward"
+    done
 }
 
 # REPLY = bits per second.  Multiples are tc's: k is 1000, ki is 1024, bps is bytes.
@@ -581,12 +621,16 @@ shape_class() { # CLASS RATE
 shape() {
     local g
     local expected="a kernel with the tbf, htb and u32 schedulers and a rate they take"
-    for ((g = 0; g < groups; g++)); do
+    for ((g = 0; !ring && g < groups; g++)); do
         shape_port "d$g" "${rate_in[g]}"
     done >$LAB/batch
     must "shape the ports" "$expected" tc -batch $LAB/batch
     for ((g = 0; g < groups; g++)); do
-        { shape_port data "${rate_out[g]}" && shape_pairs $g "${rate_out[g]}"; } >$LAB/batch
+        if ((ring)); then
+            shape_port left "$rate" && shape_port right "$rate"
+        else
+            shape_port data "${rate_out[g]}" && shape_pairs $g "${rate_out[g]}"
+        fi >$LAB/batch
         [[ -s $LAB/batch ]] || continue
         must "shape node$g's port" "$expected" \
             nsenter --net=$LAB/node$g.net tc -batch $LAB/batch
@@ -617,7 +661,7 @@ build() {
     for ((g = 0; g < groups; g++)); do
         make_node $g
     done
-    plug_nodes
+    if ((ring)); then join_ring; else plug_nodes; fi
     shape
     write_agent
 }

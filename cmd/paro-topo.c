@@ -18,7 +18,7 @@ struct args {
     const char *input, *old, *model, *device, *transport, *type;
     int64_t seq, micro_batch;
     enum topo_format format;
-    int discover, doctor;
+    int discover, doctor, ring;
     struct topo_settings settings;
     double tolerance, deadline_s;
 };
@@ -86,7 +86,11 @@ static const struct cli_option options[] = {
     {"discover", 0, NULL, 0,
      "Find the groups and the levels above them by measurement, if host names do not show which"
      " ranks are near each other",
-     CLI_FLAG(discover), .excludes = "input"},
+     CLI_FLAG(discover), .excludes = "input ring"},
+    {"ring", 0, NULL, 0,
+     "The hosts are cabled in a ring without a switch, each to the next and the last to the"
+     " first, in the order of their ranks",
+     CLI_FLAG(ring), .excludes = "input"},
     {"model", 'm', "MODEL", CLI_EVERYDAY,
      "Measure the compute rate with the matrix sizes of MODEL, for a closer prediction: a"
      " config.json, or a folder with one",
@@ -175,13 +179,18 @@ static int load(struct args *a, struct world **w, struct topo *t, struct err *er
         struct probe_settings settings = {0};
         if (cli_world_open(&a->cli, a->deadline_s, w, err))
             return -1;
-        int rc = measure_fabric(a, *w, &settings, t, err);
+        int rc = a->ring && (*w)->groups.count < 3
+                     ? err_set(err, ERR_INPUT, "--ring with %d hosts, expected 3 or more",
+                               (*w)->groups.count)
+                     : 0;
+        (*w)->groups.ring = a->ring;
+        rc = rc ? rc : measure_fabric(a, *w, &settings, t, err);
         device_close(settings.device);
         return rc;
     }
-    if (a->discover)
-        return err_set(err, ERR_INPUT,
-                       "--discover without a fabric to measure, expected mpirun");
+    if (a->discover || a->ring)
+        return err_set(err, ERR_INPUT, "--%s without a fabric to measure, expected mpirun",
+                       a->ring ? "ring" : "discover");
     if (a->device || a->transport || a->type || cli_given(&a->cli, "deadline"))
         return err_set(
             err, ERR_INPUT,

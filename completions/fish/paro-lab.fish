@@ -7,6 +7,7 @@ complete -c paro-lab -l slow -r -d 'Limit one node\'s port to other rates: OUT f
 complete -c paro-lab -l slow -r -d 'Limit the traffic between nodes A and B to RATE in each direction (repeatable)'
 complete -c paro-lab -l cut -r -d 'Take a node\'s data port down SECONDS after COMMAND starts, to test a network failure (repeatable)'
 complete -c paro-lab -l flap -r -d 'Leave a node\'s data port up for UP seconds and take it down for DOWN, in turn (repeatable)'
+complete -c paro-lab -l ring -d 'Cable each node to the next and the last to the first, without a switch; RATE is that of each cable'
 complete -c paro-lab -l cpu -r -d 'Limit the processes of a node to SHARE percent of a processor, to emulate a slow host (repeatable)'
 complete -c paro-lab -l map-by -r -d 'Fill one node with ranks before the next (slot), or deal them out in turn (node) (default: slot)'
 complete -c paro-lab -l head -d 'Start COMMAND once, on a head node from which mpirun reaches the nodes, to try a job\'s script'

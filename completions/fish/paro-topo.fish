@@ -15,6 +15,7 @@ complete -c paro-topo -l only -r -d 'Keep these hosts of INPUT and drop the othe
 complete -c paro-topo -l device -r -a 'cpu cuda' -d 'Measure the processor, one GPU for each rank of a host, or GPU N; choose what you will train on (default: cpu)'
 complete -c paro-topo -l transport -r -a 'mpi nccl auto' -d 'Send between GPUs over MPI or NCCL, as paro-train will; auto chooses NCCL where several ranks have a GPU each (default: auto)'
 complete -c paro-topo -l discover -d 'Find the groups and the levels above them by measurement, if host names do not show which ranks are near each other'
+complete -c paro-topo -l ring -d 'The hosts are cabled in a ring without a switch, each to the next and the last to the first, in the order of their ranks'
 complete -c paro-topo -s m -l model -r -d 'Measure the compute rate with the matrix sizes of MODEL, for a closer prediction: a config.json, or a folder with one'
 complete -c paro-topo -l seq -r -d 'With -m: measure with sequences of T tokens (default: 256, or the model\'s maximum if that is less)'
 complete -c paro-topo -l micro-batch -r -d 'With -m: measure with B sequences per micro-step (default: 1)'

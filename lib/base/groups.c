@@ -217,6 +217,7 @@ void groups_copy(struct groups *to, const struct groups *from)
     memcpy(to->members, from->members, (size_t)from->count * sizeof(int));
     memcpy(to->group_of, from->group_of, (size_t)from->ranks * sizeof(int));
     memcpy(to->cell_of, from->cell_of, (size_t)from->ranks * sizeof(int));
+    to->ring = from->ring;
     groups_index(to);
 }
 

@@ -29,6 +29,9 @@ struct groups {
     int *cell;     /* [g+1] group k has the cells cell[k] .. cell[k+1] - 1 */
     int *cell_at;  /* [cells+1] index in `in_cell` of each cell's first rank */
     int *in_cell;  /* [n]  ranks, cell after cell, ascending in each */
+    /* 1: no switch joins the groups.  Each has a link to the group before it and one to the
+       group after it, and the last is joined to the first. */
+    int ring;
 };
 
 /* A cell, and the rank in it (carrier) that receives shared data from the previous cell. */
@@ -66,7 +69,7 @@ struct groups_cell groups_cell_after(const struct groups *g, int src, int steps)
  * block of group k at level l = 2 .. levels - 1.
  */
 int *groups_by_block(const struct groups *g, int levels, const int *block);
-int groups_equal(const struct groups *a, const struct groups *b); /* ignores cells */
+int groups_equal(const struct groups *a, const struct groups *b); /* ignores cells and links */
 /* "4x8" if sizes are equal, else "[3,2]" (without placement); `space` bytes at `text`. */
 void groups_print(const struct groups *g, char *text, int space);
 

@@ -32,6 +32,7 @@ static int bench_choose_groups(const struct bench *b, struct groups *out, struct
     } else {
         groups_copy(out, b->topo.levels && hosts->count == 1 ? topo : hosts);
     }
+    out->ring = topo->ring;
     if (!b->topo.levels ||
         (topo->count == out->count &&
          memcmp(topo->members, out->members, (size_t)out->count * sizeof(int)) == 0))

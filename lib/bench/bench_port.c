@@ -87,7 +87,7 @@ int bench_port_measure(struct world *world, struct topo *t, struct err *err)
         return -1;
     struct probe_load load = probe_load_begin();
     p.view = (struct probe_view){.groups = g, .hosts = groups_equal(g, &world->groups)};
-    flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
+    flow = mem_new((size_t)g->ranks * PROBE_FLOWS, sizeof *flow);
     seconds = mem_new((size_t)g->count * RUNS, sizeof *seconds);
     int rc = probe_prepare(&p, flow, probe_shift(&p.view, 1, -1, LAP, flow), &r, err);
     rc = rc ? rc : port_run(&p, &r, seconds, &longest_s, err); /* opens the connections */

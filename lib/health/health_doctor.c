@@ -161,6 +161,20 @@ static void doctor_find_gpus(struct doctor *d)
     d->gpus = d->count;
 }
 
+/* Reports a port without a link if another function of its card is a port of the fabric. */
+static void check_spare(struct doctor *d, const struct health_nic *n)
+{
+    char of[PATH_MAX], busid[20];
+    int idle = n->real && !n->ib && !n->carrier, same = 0;
+
+    snprintf(of, sizeof of, "class/net/%s", n->name);
+    topo_sysfs_device(d->root, of, busid);
+    for (int i = 0; idle && busid[0] && i < d->count; i++)
+        same |= strncmp(d->dev[i].busid, busid, strcspn(busid, ".")) == 0;
+    if (same && doctor_look(d, "sys/class/net/%s/operstate", n->name) == IO_THERE)
+        doctor_report(d, HEALTH_WARNING, HC_SPARE, n->name, NULL);
+}
+
 /* Finds the ports of the fabric: RDMA ports, and fast Ethernet ports with a link. */
 static int find_ports(struct doctor *d, struct err *err)
 {
@@ -188,6 +202,8 @@ static int find_ports(struct doctor *d, struct err *err)
         v->mbit = n->mbit;
         snprintf(v->name, sizeof v->name, "%s", n->name);
     }
+    for (int i = 0; i < nics.count; i++)
+        check_spare(d, &nics.nic[i]);
     health_nics_release(&nics);
     return 0;
 }

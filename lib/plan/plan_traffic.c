@@ -54,7 +54,7 @@ static void set_rates(struct plan_traffic *t, const struct topo *topo)
         t->across_message_s = traffic_most(t->across_message_s, level->message_s);
         for (int k = 0; k < g; k++) {
             double port = i == 1 ? INFINITY : level->port_Bps;
-            double rails = level->flow_Bps * topo->groups.members[k];
+            double rails = level->flow_Bps * topo->groups.members[k] * (1 + topo->groups.ring);
             t->out_Bps[k] = traffic_least(traffic_least(t->out_Bps[k], port), rails);
             t->in_Bps[k] = traffic_least(traffic_least(t->in_Bps[k], port), rails);
             t->flow_Bps[k] = traffic_least(t->flow_Bps[k], level->flow_Bps);

@@ -153,8 +153,10 @@ int probe_exchange(const struct groups *g, const int *to, int64_t bytes,
  * after it, as in a ring; circles in which s leads back to the sender are left out.  Part -1 is
  * the whole shift; otherwise it is one of PROBE_PARTS, in each of which a group sends, or
  * receives, or neither: the last part has one flow of each circle with an odd number of groups.
+ * On a ring of cables half of the bytes go to the group s positions before it, at the same
+ * time.  At most PROBE_FLOWS flows for each rank.
  */
-enum { PROBE_PARTS = 3 };
+enum { PROBE_PARTS = 3, PROBE_FLOWS = 4 };
 int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
                 struct probe_flow *flow);
 /* Adds a ring inside each group. */

@@ -36,8 +36,8 @@ int probe_exchange(const struct groups *g, const int *to, int64_t bytes,
     return flows;
 }
 
-int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
-                struct probe_flow *flow)
+static int one_shift(const struct probe_view *v, int s, int part, int64_t bytes,
+                     struct probe_flow *flow)
 {
     int count = v->groups->count;
     int *to = mem_new((size_t)count, sizeof *to), *of = mem_new((size_t)count, sizeof *of);
@@ -65,10 +65,19 @@ int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
     return flows;
 }
 
+int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
+                struct probe_flow *flow)
+{
+    if (!v->groups->ring)
+        return one_shift(v, s, part, bytes, flow);
+    int flows = one_shift(v, s, part, (bytes + 1) / 2, flow);
+    return flows + one_shift(v, v->groups->count - s, part, (bytes + 1) / 2, flow + flows);
+}
+
 int64_t probe_shift_space(const struct groups *g, int64_t bytes)
 {
     /* At most all streams of one port, each rounded up to 64 bytes and by one byte. */
-    return bytes + (int64_t)groups_largest(g) * 65;
+    return bytes + (int64_t)groups_largest(g) * (1 + g->ring) * 66;
 }
 
 int probe_inside(const struct groups *g, int64_t bytes, struct probe_flow *flow)
@@ -92,7 +101,7 @@ int probe_lap(struct probe *p, const struct probe_views *views, int l, int64_t b
 {
     p->view = views->view[l ? l : 1];
     const struct groups *g = p->view.groups;
-    struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
+    struct probe_flow *flow = mem_new((size_t)g->ranks * PROBE_FLOWS, sizeof *flow);
     int flows = l ? probe_shift(&p->view, 1, -1, bytes, flow) : probe_inside(g, bytes, flow);
     int rc = probe_prepare(p, flow, flows, out, err);
 
@@ -129,7 +138,7 @@ int probe_size(struct world *world, const struct probe_view *v, double seconds, 
                struct err *err)
 {
     const int64_t look = PROBE_LOOK_BYTES;
-    struct probe_flow *flow = mem_new((size_t)v->groups->ranks * 2, sizeof *flow);
+    struct probe_flow *flow = mem_new((size_t)v->groups->ranks * PROBE_FLOWS, sizeof *flow);
     struct probe_round r = {0};
     struct probe_result got = {0};
     struct probe_summary all = {0}; /* a group alone in its circle has no rate */

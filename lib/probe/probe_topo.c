@@ -142,7 +142,8 @@ static int message_cost(struct probe *p, const struct probe_views *views, int l,
     double mine = rc == 0 && r.in_bytes ? stats_median(took, REPEATS) : 0;
     rc = rc ? rc : probe_summarize(p->world, mine, 0, &all, err);
     if (rc == 0)
-        level->message_s = fmax(level->latency_err_s, all.median - level->latency_s) / 2;
+        level->message_s = fmax(level->latency_err_s, all.median - level->latency_s) /
+                           (l && p->view.groups->ring ? 4 : 2);
     probe_free(&r);
     return rc;
 }
@@ -225,6 +226,7 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes,
         if (i >= SHIFTS_LEAST && late)
             break;
         int s = 1 + (int)((int64_t)i * (widest - 1) / shifts); /* spread over 1 .. widest - 1 */
+        s = g->ring ? 1 : s; /* only neighbours share no cable with others */
         for (int part = p->nccl ? 0 : -1; part < (p->nccl ? PROBE_PARTS : 0); part++)
             if (measure_shift(p, w, s, part, bytes, port, err))
                 return -1;
@@ -275,7 +277,7 @@ static int measure_levels(struct probe *p, const struct probe_views *views,
                           const int64_t *bytes, struct topo *t, struct err *err)
 {
     const struct groups *g = views->view[1].groups;
-    struct work w = {mem_new((size_t)g->ranks * 2, sizeof *w.flow),
+    struct work w = {mem_new((size_t)g->ranks * PROBE_FLOWS, sizeof *w.flow),
                      mem_new((size_t)g->ranks * REPEATS, sizeof *w.value),
                      mem_new((size_t)g->count * 2, sizeof *w.error)};
     struct topo_port *port = mem_new((size_t)g->count, sizeof *port);

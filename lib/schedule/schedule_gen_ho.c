@@ -42,6 +42,10 @@
  * alone.  With rails both ways it would receive from two, whose flows overload it alternately:
  * TCP slows down, and 0.90 of the bound is reached instead of 0.99 (4x2, [4,4,3]).
  *
+ * Groups that are cabled in a ring have a port each way, and no flow of one way meets one of
+ * the other: the sub-chunks take turns, even ones forward and odd ones backward, so that both
+ * links of each group carry half of the bytes, in each direction.
+ *
  * A broadcast starts at one group, whose port would pass a vector at each level: it uses a
  * chain instead, along which every port of every tier passes one, each way.  The root hands
  * each segment to its holder first.  Chunk q of a segment makes hop t at step (1 + t + q) H,
@@ -58,6 +62,7 @@ struct ho {
     int inner;     /* offset of hop 0 inside */
     int hops;      /* H */
     int across, inside, cast;
+    int way, ways; /* which chunks: way, way + ways, ... */
 };
 
 /* The chunks sent in one pass: a part's chunks of segment e, or, from the root, all its
@@ -71,7 +76,7 @@ static void gen_ho_begin(struct ho *h, struct schedule_gen *g)
     int most = groups_largest(&g->out->groups);
 
     h->g = g;
-    schedule_blocks_init(&h->b, g->spec, g->reverse);
+    schedule_blocks_init(&h->b, g->spec, g->reverse ^ h->way);
     h->turns = 1;
     for (int l = h->b.rails; l >= 1; l--)
         h->turns *= h->b.radix[l];
@@ -87,7 +92,7 @@ static void gen_ho_move(const struct ho *h, int lane, int64_t turn, int offset, 
 
     if (g->rank >= 0 && src != g->rank && dst != g->rank)
         return;
-    for (int q = 0; q < load.chunks; q++)
+    for (int q = h->way; q < load.chunks; q += h->ways)
         schedule_gen_emit(g, lane, (step + q) * h->hops + offset, src, dst, load.chunk + q);
 }
 
@@ -185,18 +190,21 @@ static void group_rows(const struct ho *h, int k, int x, struct ho_load load)
 void schedule_gen_ho(struct schedule_gen *g, int across, int inside)
 {
     const struct schedule *s = g->out;
-    struct ho h = {.across = across, .inside = inside};
+    struct ho h = {.across = across, .inside = inside, .ways = 1 + s->groups.ring};
     int count = s->groups.count, C = s->subchunks;
     int only = g->rank >= 0 ? s->groups.group_of[g->rank] : -1;
     int first = only >= 0 ? only : 0, end = only >= 0 ? only + 1 : count;
 
-    gen_ho_begin(&h, g);
-    if (schedule_gen_stage(g, h.turns * C * h.hops))
-        for (int e = 0; e < s->segments; e++)
+    for (int emit = 0; h.way < h.ways; h.way++) {
+        gen_ho_begin(&h, g);
+        if (h.way == 0)
+            emit = schedule_gen_stage(g, h.turns * C * h.hops);
+        for (int e = 0; emit && e < s->segments; e++)
             for (int x = 0; x < count; x++)
                 for (int k = first; k < end; k++)
                     group_rows(&h, k, x, (struct ho_load){e, (e * count + x) * C, C});
-    schedule_blocks_release(&h.b);
+        schedule_blocks_release(&h.b);
+    }
 }
 
 /* Sends segment e from the root along the chain of groups. */
@@ -223,17 +231,19 @@ static void cast_segment(const struct ho *h, const int *chain, int e)
 static void gen_ho_cast(struct schedule_gen *g, int across, int inside)
 {
     const struct schedule *s = g->out;
-    struct ho h = {.across = across, .inside = inside, .cast = 1};
+    struct ho h = {.across = across, .inside = inside, .cast = 1, .ways = 1 + s->groups.ring};
     int count = s->groups.count;
 
-    gen_ho_begin(&h, g);
-    if (schedule_gen_stage(g, (count + (int64_t)count * s->subchunks) * h.hops)) {
+    for (int emit = 0; h.way < h.ways; h.way++) {
+        gen_ho_begin(&h, g);
+        if (h.way == 0)
+            emit = schedule_gen_stage(g, (count + (int64_t)count * s->subchunks) * h.hops);
         int *chain = schedule_blocks_chain(&h.b, count, s->groups.group_of[s->root]);
-        for (int e = 0; e < s->segments; e++)
+        for (int e = 0; emit && e < s->segments; e++)
             cast_segment(&h, chain, e);
         mem_free(chain);
+        schedule_blocks_release(&h.b);
     }
-    schedule_blocks_release(&h.b);
 }
 
 static void ho_ring_cast(struct schedule_gen *g)

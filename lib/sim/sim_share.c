@@ -13,6 +13,8 @@
  *
  *     0        rank links   2n     ways to the port  4n    groups inside
  *     4n + g   group ports  4n + 3g   blocks of level 2, of level 3, ... (at most g each)
+ *     then, of groups cabled in a ring, each group's link to the next and to the one before; a
+ *     message to another group passes the links on the shorter way round
  */
 #include <math.h>
 #include <string.h>
@@ -28,6 +30,12 @@ static int port_at(const struct sim *x)
 static int share_block_at(const struct sim *x, int l, int k)
 {
     return port_at(x) + 2 * x->t->groups.count * (l - 1) + 2 * topo_unit(x->t, l, k);
+}
+
+/* The link of group k to the next one (back 0), or to the one before (back 1). */
+static int share_link_at(const struct sim *x, int k, int back)
+{
+    return port_at(x) + 2 * x->t->groups.count * (x->t->levels - 1) + 2 * k + back;
 }
 
 static void share_put(struct sim *x, int at, int level, double Bps, int binds)
@@ -51,7 +59,7 @@ void sim_share_init(struct sim *x)
     double way = fmax(out->flow_Bps, out->member_Bps);
     double *sum = mem_new(2 * (size_t)g, sizeof *sum);
 
-    x->resources = 4 * n + g + 2 * g * (t->levels - 1);
+    x->resources = 4 * n + g + 2 * g * (t->levels - 1 + t->groups.ring);
     x->resource = mem_new((size_t)x->resources, sizeof *x->resource);
     x->dirty = mem_new((size_t)x->resources, sizeof *x->dirty);
     x->reached_resource = mem_new((size_t)x->resources, sizeof *x->reached_resource);
@@ -69,6 +77,11 @@ void sim_share_init(struct sim *x)
                   port_binds(t->port[k].out_Bps, m, way));
         share_put(x, port_at(x) + 2 * k + 1, 1, t->port[k].in_Bps,
                   port_binds(t->port[k].in_Bps, m, way));
+    }
+    for (int i = 0; t->groups.ring && i < 2 * g; i++) {
+        int k = i / 2, to = (k + (i % 2 ? g - 1 : 1)) % g;
+        share_put(x, share_link_at(x, k, i % 2), 1,
+                  fmin(t->port[k].out_Bps, t->port[to].in_Bps) / 2, 1);
     }
     for (int l = 2; l < t->levels; l++) {
         memset(sum, 0, 2 * (size_t)g * sizeof *sum);
@@ -119,6 +132,9 @@ void sim_share_route(struct sim *x, struct sim_queue *q, double bytes)
     share_pass(x, q, port_at(x) + 2 * a, bytes);
     share_pass(x, q, port_at(x) + 2 * c + 1, bytes);
     q->flow_Bps = t->level[1].flow_Bps;
+    int g = groups->count, hops = (b - a + g) % g, back = hops > g / 2;
+    for (int i = 0; groups->ring && i < (back ? g - hops : hops); i++)
+        share_pass(x, q, share_link_at(x, back ? (a - i + g) % g : (a + i) % g, back), bytes);
     /* Blocks nest: from the first level with both ends in one block on, nothing is left. */
     for (l = 2; l < t->levels && topo_unit(t, l, a) != topo_unit(t, l, b); l++) {
         share_pass(x, q, share_block_at(x, l, a), bytes);

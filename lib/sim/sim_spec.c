@@ -35,6 +35,8 @@ static int is_symmetric(const struct topo *t, int p)
 {
     int g = t->groups.count;
 
+    if (t->groups.ring) /* a message may pass the links of groups between its ends */
+        return 0;
     for (int k = 0; k < g; k++) {
         int to = (k + p) % g, next = (k + 1) % g, to_next = (to + 1) % g;
         if (t->groups.members[k] != t->groups.members[to] ||

@@ -138,6 +138,7 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err);
  * Reads groups from a list of mappings whose keys are those of `fields` (record_keys). "ranks"
  * of each mapping is a list of ranks, or a list of such lists, one for each cell.  All lists
  * together must contain each rank from 0 on exactly once, ascending within a list.
+ * groups->ring stays as it is.
  */
 int topo_tree_groups(const struct tree *t, const struct tree_node *list,
                      const struct record *fields, const char *keys, struct groups *groups,

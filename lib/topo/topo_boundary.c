@@ -213,6 +213,7 @@ static void merge_groups(const struct topo *t, int b, int *unit, struct groups *
             cell_of[groups_rank(&t->groups, k, j)] = cell;
     }
     groups_set_cells(groups, b > 0 ? cell_of : t->groups.cell_of);
+    groups->ring = b == 0 && t->groups.ring;
     MEM_FREE(cell_of, cells, order, group_of);
 }
 
@@ -326,6 +327,7 @@ void topo_subset(const struct topo *t, int ranks, const int *group_of, struct to
         at[r] = number[group_of[r]];
     int rc = groups_init_of(&groups, ranks, at, &err);
     assert(rc == 0); /* each number was given for a rank */
+    groups.ring = t->groups.ring && count == t->groups.count;
     init_from(t, &groups, from, out);
     for (int k = 0; k < count; k++)
         topo_set_host(out, k, t->host[from[k]]);
@@ -337,6 +339,9 @@ void topo_subset(const struct topo *t, int ranks, const int *group_of, struct to
     }
     out->inside_extra = t->inside_extra;
     memcpy(out->open, t->open, sizeof out->open);
+    if (groups.ring != t->groups.ring)
+        snprintf(out->doubt, sizeof out->doubt,
+                 "a ring of cables without some of its hosts is taken for a switch");
     groups_release(&groups);
     MEM_FREE(number, from, at);
 }
@@ -353,6 +358,7 @@ void topo_extend(const struct topo *t, int groups, struct topo *out)
         members[k] = t->groups.members[k % g];
     }
     groups_init(&all, groups, members);
+    all.ring = t->groups.ring;
     init_from(t, &all, from, out);
     /* Blocks repeat with the groups that they hold; their numbers continue. */
     for (size_t l = 0; l + 2 < (size_t)t->levels; l++) {

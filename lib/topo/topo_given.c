@@ -5,6 +5,7 @@
  */
 #include "topo/topo_given.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -127,6 +128,11 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
     } else if (strcmp(word, "compute_type") == 0) {
         twice = g->has_type++;
         rc = twice ? -1 : dtype_parse_compute(value, &g->compute_type, err);
+    } else if (strcmp(word, "cabling") == 0) {
+        twice = g->ring++;
+        rc = twice || strcmp(value, "ring") == 0
+                 ? -twice
+                 : err_set(err, ERR_INPUT, "'%s', expected ring", value);
     } else if (links && (strcmp(word, "nvlink") == 0 || strcmp(word, "nic") == 0)) {
         double *Bps = word[1] == 'v' ? &g->nvlink_Bps : &g->nic_Bps;
         twice = *Bps > 0;
@@ -139,7 +145,7 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
                      levels - 1);
         return err_set(err, ERR_INPUT,
                        "'%s', expected intra, inter, %s%sring_loss, memory, flops, flopsGROUP,"
-                       " flops_f32, flops_bf16, device or compute_type",
+                       " flops_f32, flops_bf16, device, cabling or compute_type",
                        word, further, links ? "nvlink, nic, " : "");
     }
     if (twice)
@@ -222,6 +228,13 @@ void topo_given_level(struct topo *t, int l, const struct topo_given_level *g)
 
 int topo_given_rank(struct topo *t, const struct topo_given *g, int fill, struct err *err)
 {
+    if (g->ring) {
+        if (t->levels > 2 || t->groups.count < 3)
+            return err_set(err, ERR_INPUT,
+                           "cabling=ring, expected two levels and three groups or more");
+        t->groups.ring = 1;
+        t->level[1].flow_Bps = fmin(t->level[1].flow_Bps, t->level[1].port_Bps / 2);
+    }
     for (int l = 1; l < t->levels && g->ring_loss > 0; l++)
         if (!(fill && t->level[l].ring_loss > 0))
             t->level[l].ring_loss = g->ring_loss;

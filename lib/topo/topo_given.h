@@ -21,6 +21,7 @@ struct topo_given {
     double flops, flops_in[2];  /* in compute_type; in f32 and bf16 by name */
     double own_flops[TOPO_GIVEN_OWN]; /* of the ranks of a group; 0: not given */
     double ring_loss;                 /* for all levels between groups; 0: not given */
+    int ring;                         /* 1: cabling=ring, as in struct groups */
     int has_device, has_type;
     enum topo_device device;
     enum dtype compute_type;
@@ -29,8 +30,8 @@ struct topo_given {
 /*
  * Parses one word NAME=VALUE (the text is modified) for a fabric of `levels` levels.  NAME is
  * intra, inter, level2, ..., ring_loss, memory, flops, flopsK (of the ranks of group K),
- * flops_f32, flops_bf16, device or compute_type, and with `links` also nvlink or nic.  Each may
- * be given once.
+ * flops_f32, flops_bf16, device, cabling or compute_type, and with `links` also nvlink or nic.
+ * Each may be given once.
  */
 int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err);
 /* Parses the argument of --set: words separated by commas, for a fabric that is not known

@@ -249,6 +249,8 @@ void topo_print_table(const struct topo *t, FILE *out)
     if (t->groups.ranks <= MATRIX_RANKS)
         put_matrix(t, out);
     put_legend(t, &seen, out);
+    if (t->groups.ring)
+        fputs("cabled in a ring: half of a port's rate goes to either neighbour\n", out);
     for (int l = 0; l < t->levels; l++) {
         const struct topo_level *v = &t->level[l];
         if (v->ring_loss > 0)

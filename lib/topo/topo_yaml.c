@@ -52,7 +52,10 @@ static const char *const transports[] = {
     [TOPO_OVER_MPI] = "mpi", [TOPO_OVER_NCCL] = "nccl", NULL};
 static const char *const types[] = {[DTYPE_F32] = "f32", [DTYPE_BF16] = "bf16", NULL};
 
+static const char *const cablings[] = {"switch", "ring", NULL};
+
 static const struct record rank_fields[] = {
+    RECORD(CHOICE, struct topo, groups.ring, "cabling", .words = cablings, .flags = KNOWN),
     RECORD(CHOICE, struct topo, device, "device", .words = devices,
            .flags = RECORD_OPTIONAL | RECORD_BRIEF),
     RECORD(CHOICE, struct topo, transport, "transport", .words = transports, .flags = KNOWN),
@@ -180,7 +183,7 @@ int topo_tree_groups(const struct tree *t, const struct tree_node *list,
 {
     const struct read r = {NULL, t, err};
     int64_t ranks = 0;
-    int k = 0, rc = 0;
+    int k = 0, rc = 0, ring = groups->ring;
 
     for (const struct tree_node *n = list->child; n; n = n->next) {
         int64_t own = record_keys(t, n, fields, keys, err)
@@ -201,6 +204,7 @@ int topo_tree_groups(const struct tree *t, const struct tree_node *list,
     rc = rc ? rc : groups_init_of(groups, (int)ranks, of, err);
     if (rc == 0)
         groups_set_cells(groups, cell_of);
+    groups->ring = ring;
     mem_free(of);
     mem_free(cell_of);
     return rc;
@@ -284,6 +288,9 @@ static int read_rank_words(const struct read *r, const struct tree_node *root)
 
     if (record_values(r->tree, root, topo_fields, t, r->err))
         return -1;
+    if (t->groups.ring && (t->levels > 2 || t->groups.count < 3))
+        return tree_fail(r->tree, tree_get(root, "cabling"), NULL, r->err,
+                         "is ring, expected two levels and three groups or more");
     const char *own = other_keys[t->compute_type], *other = topo_other_key(t);
     if (tree_f64(r->tree, tree_get(root, other), 1, TOPO_FLOPS_MAX, &t->other_flops, r->err))
         return -1;

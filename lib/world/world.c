@@ -137,17 +137,19 @@ int world_bcast_text(struct world *w, char **text, struct err *err)
 int world_bcast_groups(struct world *w, struct groups *groups, struct err *err)
 {
     size_t n = (size_t)w->ranks;
-    int *of = mem_new(2 * n, sizeof *of);
+    int *of = mem_new(2 * n + 1, sizeof *of);
 
     if (w->rank == 0) {
         memcpy(of, groups->group_of, n * sizeof *of);
         memcpy(of + n, groups->cell_of, n * sizeof *of);
+        of[2 * n] = groups->ring;
     }
-    int rc = world_bcast(w, of, (int64_t)(2 * n * sizeof *of), 0, err);
+    int rc = world_bcast(w, of, (int64_t)((2 * n + 1) * sizeof *of), 0, err);
     if (rc == 0 && w->rank) {
         rc = groups_init_of(groups, w->ranks, of, err);
         if (rc == 0)
             groups_set_cells(groups, of + n);
+        groups->ring = of[2 * n];
     }
     mem_free(of);
     return rc;

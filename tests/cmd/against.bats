@@ -11,6 +11,7 @@ setup_file() {
     seq 1 20000 > text
     plan one 1x1 NNN
     plan four 2x2 IIG
+    plan six 3x2,cabling=ring GGG
     plan five '[3,2]' GGG --wire-type f32 --param-type f32
 }
 
@@ -60,6 +61,8 @@ bits() { grep -oE '"(step|loss|grad_norm|lr)":[^,}]*' "$1"; }
     one_warning 'paro-train: states IIG NNN agreed all 3 steps bit for bit'
     train 5 five -o f --steps 3 --against IIG > out
     train 5 five -o g --steps 3 --against NNG --exact > out
+    # A ring of cables: both ways round.
+    train 6 six -o h --steps 3 --against NNN --exact > out
 }
 
 @test "a run that goes astray is skipped or goes on alike under both" {

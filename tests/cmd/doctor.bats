@@ -67,6 +67,15 @@ finds() {
     finds 119 tcp_wmem
     put box/proc/sys/net/ipv4 tcp_congestion_control=reno
     finds 120 'tcp_congestion_control = reno;'
+    device pci0000:80/0000:80:01.0/0000:81:00.0/0000:82:01.0/0000:84:00.1 0x020000 0x15b3 1
+    port eth1 0000:84:00.1 0 9000
+    put box/sys/class/net/eth1 carrier=0 operstate=down
+    finds 122 'eth1: a port of the same card has no link' 'eth1/operstate = down; cable it'
+    device pci0000:80/0000:80:03.0 0x020000 0x15b3 1 # a card of its own may be a spare
+    port eth1 0000:80:03.0 0 9000
+    put box/sys/class/net/eth1 carrier=0 operstate=down
+    run -0 doctor
+    make_tree
     put box/sys/devices/system/cpu/cpu2/cpufreq scaling_governor=powersave
     put box/sys/devices/system/cpu/cpu3/cpufreq scaling_governor=powersave
     finds 121 'cpu2 and 1 more: ' 'cpu2/cpufreq/scaling_governor = powersave; cpupower'

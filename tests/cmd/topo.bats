@@ -158,6 +158,26 @@ EOF
     [ ! -s said ] && [ "$(cat out)" = "format: paro-topology/1" ]
 }
 
+@test "a ring of cables: read, printed, compared, and taken for a switch without some of its hosts" {
+    paro-topo -i synth:4x2,inter=240MB/s,cabling=ring > ring.yaml
+    grep -qx 'cabling: ring' ring.yaml
+    grep -qx '    flow_Bps: 120000000' ring.yaml
+    paro-topo -i ring.yaml | diff ring.yaml -
+    run -1 paro-topo -i ring.yaml --diff synth:4x2,inter=240MB/s
+    [[ $output == *'cabling: switch -> ring'* ]]
+    paro-topo -i ring.yaml --hosts a,b,c,d | paro-topo --only a,b,d > three.yaml 2> said
+    has_words "$(cat said)" 'doubt: ring of cables switch'
+    run ! grep cabling three.yaml
+    paro-topo -i ring.yaml --format table | grep -q '^cabled in a ring'
+    for shape in 2x2 2x2x2; do
+        refuses 2 'cabling=ring two levels three groups' paro-topo -i synth:$shape,cabling=ring
+    done
+    refuses 2 "cabling 'star' expected ring" paro-topo -i synth:4x2,cabling=star
+    paro-topo -i synth:2x2 | sed '/^groups:/i cabling: ring' > bad.yaml
+    refuses 2 "bad.yaml: 'cabling' ring two levels three groups" paro-topo -i bad.yaml
+    paro-plan -m params=1e9 -i ring.yaml 2> said | grep -qx 'cabling: ring'
+}
+
 @test "files that are something else" {
     echo '<system version="1">' > nccl.xml
     refuses 2 'nccl.xml:2: <system> line 1' paro-topo -i nccl.xml

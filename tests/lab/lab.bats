@@ -299,6 +299,19 @@ cpu_groups() {
     timeout 5 sh -c 'while ls -d paro-lab*; do sleep 0.1; done'
 }
 
+@test "--ring: a cable to either neighbour, at once, and through others to the rest" {
+    carries "0:1=59.8 0:3=59.8" 16 -g 4 -p 1 -r 500mbit --ring
+    carries "1:0=59.8 3:0=59.8" 16 -g 4 -p 1 -r 500mbit --ring
+    carries 0:2=59.8 16 -g 4 -p 1 -r 500mbit --ring
+    for words in "-g 2" "-g 3 --slow 1:1mbit" "-g 3 --cut 1:1" "-g 3 --flap 1:1/1"; do
+        # shellcheck disable=SC2086
+        lab --ring $words true
+        [ "$status" -eq 2 ]
+        [[ $stderr == "paro-lab: --ring with "*", expected "* ]]
+        [ "$(wc -l <<<"$stderr")" = 1 ]
+    done
+}
+
 @test "--cpu: wrong words, and no control groups: one line, status 2" {
     for word in 2:10 1 1:0 1:x 1:-5 1:; do
         lab --cpu $word true

@@ -280,3 +280,36 @@ TEST(test_proof_in_proportion)
     assert_words(err.text, "chunk 0 100001 200000 ranks 2384 MiB expected 2048");
     schedule_release(&s);
 }
+
+/* Groups cabled in a ring: HO-Ring sends to both neighbours, with an even number of sub-chunks
+ * as many chunks to the next as to the one before, and to no other group. */
+static void prove_ring(struct schedule_spec *spec, const char *text)
+{
+    int g = spec->groups->count, more[16] = {0}, even = spec->subchunks % 2 == 0;
+    struct groups ring;
+    struct schedule s;
+
+    groups_copy(&ring, spec->groups);
+    ring.ring = 1;
+    spec->groups = &ring;
+    spec->root = ring.ranks / 2;
+    prove(spec, text);
+    gen_spec(&s, spec, -1);
+    for (int64_t i = 0; spec->algo == SCHEDULE_HO_RING && i < s.rows; i++) {
+        int a = ring.group_of[s.row[i].src], hops = ring.group_of[s.row[i].dst] - a + g;
+        assert_true((hops + 1) % g <= 2);
+        more[a] += hops % g == 0 ? 0 : hops % g == 1 ? 1 : -1;
+    }
+    for (int k = 0; even && spec->phases != SCHEDULE_BROADCAST && k < g; k++)
+        assert_int_equal(more[k], 0);
+    schedule_release(&s);
+    groups_release(&ring);
+}
+
+TEST(test_cabled_in_a_ring)
+{
+    static const char *const shapes[] = {"3x1", "4x2", "5x3", "[3,2,2]", "[1,4,2,3]", "8x1"};
+
+    for (int i = 0; i < 24; i++)
+        each_spec(shapes[i / 4], PHASES, 1 + i % 4, prove_ring);
+}

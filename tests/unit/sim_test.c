@@ -162,6 +162,31 @@ TEST(direct_inside_closed_forms)
     }
 }
 
+/*
+ * Four groups cabled in a ring, links of R, ports of 2 R, and a vector of M bytes: HO-Ring
+ * gathers in 3/4 M / 2R, half each way, and in one way round, as the flat ring does, in twice
+ * that.  Sent directly, each group's part passes 1 link to the next, 2 to the opposite and 1 to
+ * the one before, and the opposite ones' are sent the same way round: 1 + 2 parts of M/4 for
+ * each link that way, 1 for the other.
+ */
+TEST(links_of_a_ring)
+{
+    static const struct {
+        enum schedule_algo algo;
+        double links; /* M / 4R */
+    } want[] = {{SCHEDULE_HO_RING, 1.5}, {SCHEDULE_RING, 3}, {SCHEDULE_DIRECT, 3}};
+    const double R = 1e9, M = 64e6;
+
+    for (int i = 0; i < 3; i++) {
+        struct bed b;
+        set_up(&b, "4x1,intra=1TB/s:0s,inter=2GB/s:0s,cabling=ring", SCHEDULE_ALL_GATHER,
+               want[i].algo, want[i].algo == SCHEDULE_HO_RING ? 2 : 1, (int64_t)M);
+        same(all_rows(&b, NULL, 0).time_s, want[i].links * M / 4 / R, "ring of cables");
+        same(spec_s(&b), want[i].links * M / 4 / R, "ring of cables, not turned");
+        tear_down(&b);
+    }
+}
+
 /* A flat ring is a chain of links: message t of link l waits for message t of link l itself
  * less one, to be sent, and for message t - 1 of link l - 1, to arrive.  Written as that
  * recurrence: no queue, no event, no rate. */
