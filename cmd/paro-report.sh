@@ -15,6 +15,9 @@ PLAN_MAX=16777216
 PICTURE_MAX=67108864
 LOG_MAX=1073741824
 SLOW_PERCENT=120 # of the predicted step: a warning
+FOLLOW_S=5       # from a page to the next
+RESTART_S=60     # paro-run checks hosts, plans, and starts the ranks
+RECENT=20        # steps, whose medians --follow shows
 
 # --help leaves out the second paragraph of options, --help=all has it.
 usage() { # '' | all
@@ -28,6 +31,8 @@ fabric and saved output of paro-bench and horing-check.
 
   -o, --output=FILE          Write the page to FILE (default: standard output)
       --force                Let --output replace FILE
+      --follow[=SECONDS]     Write the page again every SECONDS (default: 5)
+                             until the first run has ended
       --title=TEXT           Title of the page (default: the
                              name of each DIR)
   -h, -?, --help[=all]       Print the everyday options, or all of them
@@ -208,13 +213,22 @@ number() { # KEY LINE
     printf '%s' "$2" | sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p"
 }
 
-# One row of the table of runs; what the plan says of it is paro-plan's.
-run_row() { # RUN
-    run=${1#./} log=$1/log.jsonl
+# Sets log, bytes, the lines that are first, recent and last, and the steps that are done_ and wanted.
+read_log() { # RUN
+    log=$1/log.jsonl
     bytes=$(stat -c %s -- "$log")
     first=$(read_file "$log" "$TEXT_MAX" | tr -d '\000' | head -n 1)
-    last=$(read_file "$log" "$TEXT_MAX" $((bytes > TEXT_MAX ? bytes - TEXT_MAX : 0)) | tr -d '\000' | grep -a '}$' | tail -n 1)
+    recent=$(read_file "$log" "$TEXT_MAX" $((bytes > TEXT_MAX ? bytes - TEXT_MAX : 0)) | tr -d '\000' | grep -a '}$' | tail -n $RECENT)
+    last=$(printf '%s\n' "$recent" | tail -n 1)
     done_=$(number step "$last") wanted=$(value steps "$1/settings.yaml")
+}
+
+is_followed() { [ "$1" = "$main" ] && [ "$run_state" != ended ]; } # RUN
+
+# One row of the table of runs; what the plan says of it is paro-plan's.
+run_row() { # RUN
+    run=${1#./}
+    read_log "$1"
     skipped=$(read_file "$log" "$bytes" | grep -ac '"skipped":true' 2> /dev/null)
     predicted=- measured=- ratio=- speed=-
     if ask "plan against measurement of '$run'" '' paro-plan "--check=$1"; then
@@ -232,13 +246,14 @@ run_row() { # RUN
     printf '</tr>\n'
     [ "${skipped:-0}" = 0 ] || warn "$run: $skipped of ${done_:-0} steps were skipped, their loss or gradient was not finite"
     [ "$bytes" -lt $LOG_MAX ] || warn "$run: of the log the first GiB is read"
-    [ "${done_:-0}" = "${wanted:-0}" ] || warn "$run: stopped after step ${done_:-0} of ${wanted:-?}, or still runs"
+    is_followed "$1" || [ "${done_:-0}" = "${wanted:-0}" ] || warn "$run: stopped after step ${done_:-0} of ${wanted:-?}, or still runs"
     case $ratio in
     [0-9]*%)
         [ "${ratio%%[!0-9]*}" -lt $SLOW_PERCENT ] ||
             warn "$run: a step takes $ratio of the predicted time"
         ;;
     esac
+    ! is_followed "$1" || [ -L "$(original "$1")/latest" ] || return 0
     paro-shard verify --quick "$(original "$1")" > "$T/out" 2> "$T/said" < /dev/null ||
         warn "$run: checkpoint: $(sed 's/^paro-shard: //' "$T/said" "$T/out" | head -n 1)"
 }
@@ -321,14 +336,67 @@ answers() { # DIR
 
 hosts_of() { read_file "$1" $PLAN_MAX | sed -n 's/^  - host: *//p'; } # PLAN
 
+# ---- A run that lasts ---------------------------------------------------------------------
+
+# Whether a process holds the lock of a run.  A pipe may have taken its place since it was checked.
+is_held() { # RUN
+    check_file "$1" "$1/.lock"
+    [ -e "$1/.lock" ] || return
+    held=0
+    # shellcheck disable=SC2016 # its own shell's
+    timeout 5 sh -c 'exec flock -n -s -E 3 9 9< "$1"' sh "$1/.lock" 2> /dev/null || held=$?
+    case $held in 0 | 3) [ $held = 3 ] ;; *) die "cannot read '$1/.lock', which shows whether the run lasts" ;; esac
+}
+
+# The log was copied before, so that no step is missing once the lock is free.
+find_state() { # RUN
+    run_state=ended
+    read_log "$1"
+    if is_held "$(original "$1")"; then
+        run_state=training wait=$RESTART_S
+    elif [ "${done_:-0}" != "${wanted:-0}" ] && [ $wait -gt 0 ]; then
+        run_state='stopped, waiting for a restart' wait=$((wait - follow))
+    fi
+}
+
+median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) printf "%.6f", (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'; }
+
+seconds() { # TEXT
+    printf '%s\n' "$1" | awk '
+        !/^[0-9]/ { print "unknown"; next }
+        { print ($1 < 0.1 ? sprintf("%.3g ms", 1000 * $1) : sprintf("%.3g s", $1)) }'
+}
+
+follow_rows() { # RUN
+    read_log "$1"
+    row state "step ${done_:-0} of ${wanted:-?}, $run_state"
+    row loss "$(number loss "$last" | cut -c1-7 | grep . || echo unknown), $(number loss "$first" | cut -c1-7 | grep . || echo unknown) at first"
+    row tokens/s "$(number tokens_per_s "$recent" | median | cut -d. -f1 | grep . || echo unknown) in the last $RECENT steps (median)"
+    row step "$(seconds "$(number step_s "$recent" | median)") in the last $RECENT steps (median), predicted $(seconds "$(value step_s "$1/plan.yaml")")"
+    traced=$(read_file "$log" "$bytes" | grep -a '"critical_path_s":.*}$' | tail -n 1)
+    traced=${traced:+"$(seconds "$(number critical_path_s "$traced")") of $(seconds "$(number step_s "$traced")") in step $(number step "$traced")"}
+    row 'critical path' "${traced:-unknown, no step was traced (paro-train --trace-step)}"
+    latest=$(original "$1")/latest
+    saved=$(readlink -- "$latest" | sed -n 's/^step-0*\([0-9]*\)$/\1/p') at=$(stat -c %Y -- "$latest" 2> /dev/null || date +%s)
+    row checkpoint "${saved:+"step $saved, "}$([ -z "$saved" ] && echo none || echo $((($(date +%s) - at) / 60)) min ago)"
+    if [ -z "${PARO_METER-}" ]; then
+        row horing-watch 'unknown, PARO_METER names no folder of records'
+    elif ask 'verdict of horing-watch' 'WATCH ' horing-watch; then
+        line=$(head -n 1 "$T/out" | cut -d'|' -f1)
+        row horing-watch "$line"
+        case $line in 'WATCH WARNING'* | 'WATCH CRITICAL'*) warn "$line" ;; esac
+    fi
+}
+
 facts() { # RUN
     plan=$1/plan.yaml
     printf '<table class="facts">\n'
+    [ -z "$follow" ] || follow_rows "$1"
     if is_file "$plan"; then
         row strategy "$(value strategy "$plan"), $(value algo "$plan")"
         row batch "$(value accum "$plan") micro-batches of $(value micro_batch "$plan") x $(value seq "$plan") tokens on each rank at most"
         row model "$(block config "$plan" | sed -n 's/.*"model_type": *"\([^"]*\)".*/\1/p' | grep . || echo parameters), $(value trainable "$plan") trained parameters"
-        row hosts "$(hosts_of "$plan" | grep -c '') groups: $(hosts_of "$plan" | head -n 8 | tr -d '"' | tr '\n' ' ')"
+        row hosts "$(printf '%s groups: %s' "$(hosts_of "$plan" | grep -c '')" "$(hosts_of "$plan" | head -n 8 | tr -d '"' | tr '\n' ' ')" | sed 's/[: ]*$//')"
         row device "$(value device "$plan")"
     fi
     row 'page made' "$(date -u '+%Y-%m-%d %H:%M UTC') by paro-report $VERSION"
@@ -350,7 +418,7 @@ figure svg, figure img { display: block; width: 100%; height: auto; }
 pre { overflow-x: auto; padding: .75rem 1rem; font: .8rem/1.45 ui-monospace, monospace; background: var(--soft); border-radius: 6px; }
 table { border-collapse: collapse; }
 th { text-align: left; }
-.facts th { padding: .1rem 1.5rem .1rem 0; font-weight: 400; color: var(--quiet); vertical-align: top; }
+.facts th { padding: .1rem 1.5rem .1rem 0; font-weight: 400; color: var(--quiet); vertical-align: top; white-space: nowrap; }
 .wide { overflow-x: auto; }
 .list { width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
 .list th, .list td { padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; text-align: right; }
@@ -374,7 +442,11 @@ list() { # FILE HEADING CLASS
     printf '</ul>\n'
 }
 
-sections() { # DIR...
+sections() {
+    set --
+    while IFS='	' read -r copy dir; do
+        set -- "$@" "$copy"
+    done < "$T/copies"
     for dir; do
         runs_of "$dir" | while IFS= read -r run; do
             name="Training: ${run%/*}"
@@ -405,6 +477,7 @@ page() { # TITLE
     title=$(escaped "$1")
     printf '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     printf '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    [ "$run_state" = ended ] || printf '<meta http-equiv="refresh" content="%d">\n' "$follow"
     printf '<title>%s</title>\n<style>\n' "$title"
     style
     printf '</style>\n</head>\n<body>\n<h1>%s</h1>\n' "$title"
@@ -421,7 +494,6 @@ page() { # TITLE
 publish() { # FILE
     dir=$(dirname -- "$1")
     temp=$dir/.$(basename -- "$1").paro-tmp
-    trap 'rm -f -- "$temp"; rm -rf "$T"' EXIT
     rm -f -- "$temp"
     # -C: nobody has put a link there since.
     (set -C && cat "$T/page" > "$temp" && sync -- "$temp") 2> /dev/null || die "cannot write '$1'"
@@ -432,7 +504,7 @@ publish() { # FILE
     fi
 }
 
-output='' force='' title='' left=$#
+output='' force='' title='' follow='' left=$#
 while [ "$left" -gt 0 ]; do # operands move to the end, in their order
     word=$1 left=$((left - 1))
     shift
@@ -447,6 +519,8 @@ while [ "$left" -gt 0 ]; do # operands move to the end, in their order
     --title=*) title=${word#*=} ;;
     -o?*) output=${word#-o} ;;
     --force) force=yes ;;
+    --follow) follow=$FOLLOW_S ;;
+    --follow=*) check_count --follow "${word#*=}" && follow=${word#*=} ;;
     --)
         while [ "$left" -gt 0 ]; do
             set -- "$@" "$1"
@@ -459,46 +533,51 @@ while [ "$left" -gt 0 ]; do # operands move to the end, in their order
     esac
 done
 [ $# -gt 0 ] || die "missing operand, expected DIR: the folder of a run, or one that has runs"
+[ -z "$follow" ] || [ -n "$output" ] || die "--follow lacks --output, expected a file to write again"
 [ -z "$output" ] || [ -n "$force" ] || [ ! -e "$output" ] || die "'$output' exists, expected a new name (or --force)"
 [ -z "$output" ] || [ ! -e "$output" ] || [ -f "$output" ] || die "'$output' is not a regular file, expected one to replace, or a new name"
 
 PATH=$(cd "$(dirname -- "$0")" && pwd):$PATH
 export LC_ALL=C
+temp=''
 T=$(mktemp -d) || die "cannot make a temporary folder"
-trap 'rm -rf "$T"' EXIT
+trap 'rm -f -- "$temp"; rm -rf "$T"' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 T=$(cd "$T" && pwd)
-: > "$T/warnings"
-: > "$T/missing"
-: > "$T/copies"
-said='' names='' first=$1
-for dir; do
-    [ -d "$dir" ] || die "'$dir' is not a folder, expected that of a run or of runs"
-    case $dir$(cd -- "$dir" && pwd -P) in
-    *[[:cntrl:]]*) die "'$dir' has control characters in its name, expected none" ;;
-    esac
-    [ -n "$said" ] || said=$(copy_folder "$dir" 2>&1)
-    names="$names${names:+, }$(basename -- "$dir")"
-done
-set --
-while IFS='	' read -r copy dir; do
-    set -- "$@" "$copy"
-done < "$T/copies"
-main=$(for copy; do runs_of "$copy"; done | head -n 1)
-[ -n "$said$main" ] || die "no run in '$first', expected a folder with log.jsonl, there or one or two levels below"
-# What the commands say is on the page: anything said here is of a page that is not whole.
-[ -n "$said" ] || said=$({ sections "$@" > "$T/body" && page "${title:-$names}" > "$T/parts"; } 2>&1)
-[ -n "$said" ] || said=$(with_names "$T/parts" 2>&1 > "$T/raw")
-# Names and saved texts may have any bytes; a page is UTF-8.
-[ -n "$said" ] || said=$({ iconv -c -f UTF-8 -t UTF-8 "$T/raw" > "$T/page" || [ $? = 1 ]; } 2>&1)
-[ -z "$said" ] || die "cannot make the page in '$T': $(printf '%s' "$said" | head -n 1)"
-if [ -n "$output" ]; then
+run_state=ended wait=$RESTART_S
+while :; do
+    rm -rf "${T:?}"/*
+    : > "$T/warnings"
+    : > "$T/missing"
+    : > "$T/copies"
+    said='' names='' first=$1
+    for dir; do
+        [ -d "$dir" ] || die "'$dir' is not a folder, expected that of a run or of runs"
+        case $dir$(cd -- "$dir" && pwd -P) in
+        *[[:cntrl:]]*) die "'$dir' has control characters in its name, expected none" ;;
+        esac
+        [ -n "$said" ] || said=$(copy_folder "$dir" 2>&1)
+        names="$names${names:+, }$(basename -- "$dir")"
+    done
+    main=$(cut -f 1 "$T/copies" | while IFS= read -r copy; do runs_of "$copy"; done | head -n 1)
+    [ -n "$said$main" ] || die "no run in '$first', expected a folder with log.jsonl, there or one or two levels below"
+    [ -n "$said" ] || [ -z "$follow" ] || find_state "$main"
+    # What the commands say is on the page: anything said here is of a page that is not whole.
+    [ -n "$said" ] || said=$({ sections > "$T/body" && page "${title:-$names}" > "$T/parts"; } 2>&1)
+    [ -n "$said" ] || said=$(with_names "$T/parts" 2>&1 > "$T/raw")
+    # Names and saved texts may have any bytes; a page is UTF-8.
+    [ -n "$said" ] || said=$({ iconv -c -f UTF-8 -t UTF-8 "$T/raw" > "$T/page" || [ $? = 1 ]; } 2>&1)
+    [ -z "$said" ] || die "cannot make the page in '$T': $(printf '%s' "$said" | head -n 1)"
+    if [ -z "$output" ]; then
+        rc=0
+        cat "$T/page" 2> /dev/null || rc=$?
+        [ $rc = 0 ] || [ $rc = 141 ] || die "cannot write to standard output"
+        exit $rc
+    fi
     publish "$output"
-else
-    rc=0
-    cat "$T/page" 2> /dev/null || rc=$?
-    [ $rc = 0 ] || [ $rc = 141 ] || die "cannot write to standard output"
-    exit $rc
-fi
+    [ "$run_state" != ended ] || exit 0
+    force=yes
+    for _ in $(seq "$follow"); do sleep 1; done # a signal need not wait for long
+done

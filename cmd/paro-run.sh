@@ -104,18 +104,6 @@ done
 
 # ---- What others may have written ---------------------------------------------------------
 
-# Dies of a PATH of another user.
-check_owner() { # FOLDER PATH
-    owner=$(owner_of "$2") || die "cannot access '$2'"
-    is_ours "$1" "$owner" || die "'$2' belongs to user $owner, expected user $(id -u)"
-}
-
-check_file() { # FOLDER FILE: which may be absent
-    [ -e "$2" ] || [ -L "$2" ] || return 0
-    is_file "$2" || die "'$2' is not a regular file, expected one"
-    check_owner "$1" "$2"
-}
-
 # Nothing of a run folder is read before its owner is known: who owns it, or the link to it, can put
 # anything in it at any time.
 check_run() {

@@ -78,6 +78,7 @@ END
     paro-report --title 'One & <two>' work > page 2> said
     [ ! -s said ]
     whole page
+    run ! grep -q http-equiv page
     grep -qxF '<title>One &amp; &lt;two&gt;</title>' page
     headings page > got
     for h in Warnings Training 'Training: work/other' Network 'Checks of the network' Collectives; do
@@ -151,12 +152,169 @@ END
     done
 }
 
+# rows FILE: NAME<tab>VALUE of the table at the top.
+rows() { sed -n 's,^<tr><th>\(.*\)</th><td>\(.*\)</td></tr>$,\1\t\2,p' "$1"; }
+renews() { grep -qxF "<meta http-equiv=\"refresh\" content=\"$2\">" "$1"; } # FILE SECONDS
+
+# has_row FILE NAME PATTERN
+has_row() { rows "$1" | grep -q "^$2	$3\$" || { rows "$1"; return 1; }; }
+
+# a_run STEPS: `run` of that many steps, of which the log has three, and no process.
+a_run() {
+    cp -r "$G/work/run" .
+    sed -i "s/^steps: .*/steps: $1/" run/settings.yaml
+}
+
+# What a failed test started.
+teardown() { jobs -p | xargs -r kill -KILL 2> /dev/null || true; }
+
+fourth_step() { tail -n 1 "$G/work/run/log.jsonl" | sed 's/"step":3/"step":4/' >> run/log.jsonl; }
+
+@test "--follow writes the page again until the run has ended" {
+    local train follow
+    paro-train "$G/plan.yaml" -d "$TEXT" -o run --steps 3000 --trace-step 2 > out 2>&1 &
+    train=$!
+    soon grep -qs '"step":3,' run/log.jsonl
+    kill -STOP $train
+    paro-report --follow=1 -o page.html run 2> said &
+    follow=$!
+    soon [ -e page.html ]
+    cp page.html first
+    whole first
+    renews first 1
+    has_row first state 'step [0-9]* of 3000, training'
+    has_row first loss "$(tail -n 1 run/log.jsonl | sed 's/.*"loss":\(.......\).*/\1/'), $(sed -n '1s/.*"loss":\(.......\).*/\1/p' run/log.jsonl) at first"
+    has_row first tokens/s '[1-9][0-9]* in the last 20 steps (median)'
+    has_row first step '[0-9.]* m*s in the last 20 steps (median), predicted 16[0-9.]* s'
+    has_row first 'critical path' '[0-9.]* m*s of [0-9.]* m*s in step 2'
+    has_row first checkpoint none
+    has_row first horing-watch 'unknown, PARO_METER names no folder of records'
+    run ! grep -q 'still runs\|checkpoint:' first
+    kill -CONT $train
+    wait $train
+    ends 0 wait $follow
+    [ ! -s said ]
+    whole page.html
+    run ! grep -q 'http-equiv="refresh"' page.html
+    has_row page.html state 'step 3000 of 3000, ended'
+    has_row page.html checkpoint 'step 3000, 0 min ago'
+    [ "$(ls -A)" = $'first\nout\npage.html\nrun\nsaid' ]
+}
+
+@test "--follow waits a minute for a run to be started again" {
+    local follow
+    a_run 4
+    cp "$G/work/slow.txt" run
+    mkdir bin
+    sed 's/^RESTART_S=60 /RESTART_S=1 /' "$BIN/paro-report" > bin/paro-report
+    chmod +x bin/paro-report
+    find "$BIN" -type f ! -name paro-report -exec ln -s {} bin \;
+    # A run that ended long ago, or was killed.
+    timeout 60 bin/paro-report --follow=1 -o page.html run
+    has_row page.html state 'step 3 of 4, ended'
+    run ! grep -q http-equiv page.html
+    grep -q '<li>run: stopped after step 3 of 4' page.html
+    # One that goes on.
+    paro-report --follow=1 --force -o page.html run &
+    follow=$!
+    soon renews page.html 1
+    has_row page.html state 'step 3 of 4, stopped, waiting for a restart'
+    fourth_step
+    ends 0 wait $follow
+    has_row page.html state 'step 4 of 4, ended'
+}
+
+@test "--follow shows the verdict of horing-watch on the records of PARO_METER" {
+    a_run 3
+    PARO_METER=$ROOT/tests/data/watch/ras_unresponsive.json paro-report --follow -o page.html run
+    whole page.html
+    has_row page.html horing-watch 'WATCH CRITICAL - failed: rank 1 .*'
+    grep -q '^<li>WATCH CRITICAL - failed: rank 1 ' page.html
+    PARO_METER=absent paro-report --follow --force -o page.html run
+    has_row page.html horing-watch 'WATCH UNKNOWN - .*absent.*'
+    run ! grep -q '^<li>WATCH' page.html
+}
+
+@test "an interrupted --follow leaves the last whole page" {
+    local follow
+    a_run 4
+    env --default-signal=INT paro-report --follow=1 -o page.html run 2> said &
+    follow=$!
+    soon [ -e page.html ]
+    kill -INT $follow
+    ends 130 wait $follow
+    [ ! -s said ]
+    whole page.html
+    [ "$(ls -A)" = $'page.html\nrun\nsaid' ]
+    [ -z "$(find "$TMPDIR" -maxdepth 1 -name 'tmp.*')" ]
+}
+
+@test "--follow reads no lock that another user may have put there" {
+    a_run 4
+    rm run/.lock
+    mkfifo run/.lock
+    refuses 2 "run/.lock' is not a regular file" paro-report --follow -o page.html run
+    rm run/.lock
+    ln -s ../run/log.jsonl run/.lock
+    refuses 2 "run/.lock' is not a regular file" paro-report --follow -o page.html run
+    rm run/.lock
+    : > run/.lock
+    if [ "$(id -u)" = 0 ]; then
+        chown 12345 run/.lock
+        refuses 2 "run/.lock' belongs to user 12345, expected user 0" paro-report --follow -o page.html run
+    fi
+    [ ! -e page.html ]
+}
+
+@test "a disk that fills while --follow writes leaves the last whole page" {
+    a_run 4
+    # shellcheck disable=SC2016
+    small_disk '(
+            while [ ! -e full/page.html ]; do sleep 0.1; done
+            cp full/page.html first
+            cat /dev/zero > full/rest
+        ) 2> why & paro-report --follow=1 -o full/page.html run' 'cp full/page.html last; ls -A full > names'
+    refuses 2 "cannot write 'full/page.html'" "${ALONE[@]}" sh inside 400k
+    whole last
+    cmp first last
+    renews last 1
+    [ "$(cat names)" = $'page.html\nrest' ]
+}
+
+# bats test_tags=full
+@test "a browser renews the page while the run lasts, and no longer" {
+    local browser server chrome port follow
+    browser=$(command -v chromium || command -v chromium-browser) || skip 'no chromium here'
+    a_run 4
+    paro-report --follow=1 -o page.html run &
+    follow=$!
+    soon [ -e page.html ]
+    python3 -u -m http.server --bind 127.0.0.1 0 > server 2> requests 3>&- 4>&- &
+    server=$!
+    soon grep -q port server
+    port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' server)
+    "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" \
+        --remote-debugging-port=0 "http://127.0.0.1:$port/page.html" > out 2>&1 3>&- 4>&- & # bats waits for who has these
+    chrome=$!
+    got() { [ "$(grep -c 'GET /page.html' requests)" -ge "$1" ]; }
+    soon got 4
+    fourth_step
+    ends 0 wait $follow
+    sleep 3 # of the page that was the last
+    : > requests
+    sleep 4
+    run ! got 1
+    kill -KILL $chrome # it may take minutes to end otherwise
+    kill $server
+    wait $chrome $server || true
+}
+
 # bats test_tags=full
 @test "a browser draws the page" {
     local browser
     browser=$(command -v chromium || command -v chromium-browser) || skip 'no chromium here'
     paro-report -o page.html "$G/work"
-    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" \
+    timeout -k 5 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" \
         --window-size=1100,900 --screenshot=page.png "file://$PWD/page.html" > out 2>&1
     [ "$(head -c 8 page.png | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
     [ "$(wc -c < page.png)" -gt 20000 ] # an empty page of this size has 4 KB
