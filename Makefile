@@ -38,17 +38,18 @@ CFLAGS  ?= -O2 -g
 SAN     ?=
 DEPS    ?= yes
 CUDA    ?=
+MPI     ?= ompi-c
 
-# A build with CUDA or with sanitizers has its own folders.
+# A build with CUDA, with sanitizers or with another MPI has its own folders.
 # O: objects common to the builds with and without CUDA
 # B: all other objects, libraries and test programs of this build
 # BIN: its commands
 comma := ,
-O   := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+O   := build$(addprefix -,$(filter-out ompi-c,$(MPI)))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 B   := $(if $(CUDA),$(O:build%=build-$(CUDA:1=cuda)%),$(O))
 BIN := $(if $(filter build,$(B)),bin,$(B)/bin)
 
-PKGS     := ompi-c libcyaml yaml-0.1 expat libxxhash libpcre2-8 zlib libzstd libutf8proc hwloc
+PKGS     := $(MPI) libcyaml yaml-0.1 expat libxxhash libpcre2-8 zlib libzstd libutf8proc hwloc
 PKGFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS   := -Wl,--as-needed $(shell pkg-config --libs $(PKGS) 2>/dev/null) \
             -ldnnl -lgomp -lpthread -lm

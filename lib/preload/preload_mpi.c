@@ -186,30 +186,59 @@ static int mpi_end(MPI_Comm comm, int key, void *value, void *extra)
 /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH and of MPI's ABI; Open MPI's is 256. */
 enum { FOREIGN_VERSION = 8192 };
 
-/* Says on the launcher's rank 0, as this MPI's communicators cannot be used. */
-static void say_foreign(const char *version, const char *built)
+#define TEXT(x)  #x
+#define QUOTE(x) TEXT(x)
+
+/* How the versions of libraries with this build's binary interface begin, and the major version of
+   MPI's standard one, which libraries of MPI 5 have next to their own. */
+#ifdef MPI_ABI_VERSION
+static const char built[] = "the standard ABI of MPI";
+static const char *const family[] = {""};
+enum { ABI = MPI_ABI_VERSION };
+#elif defined OMPI_MAJOR_VERSION
+static const char built[] = "Open MPI v" QUOTE(OMPI_MAJOR_VERSION) ".";
+static const char *const family[] = {built};
+enum { ABI = -1 };
+#else
+static const char built[] = "MPICH or a library with its ABI";
+static const char *const family[] = {"MPICH", "Intel(R) MPI", "MVAPICH",
+                                     "MPI VERSION    : CRAY"};
+enum { ABI = -1 };
+#endif
+__attribute__((weak)) extern int PMPI_Abi_get_version(int *major, int *minor);
+
+/*
+ * Whether the program's MPI has the binary interface that this library was built for: handles
+ * are addresses in some and numbers in others.  If not, rank 0 of the launcher says so, as the
+ * communicators of that MPI cannot be used.
+ */
+static int check_family(void)
 {
+    char version[FOREIGN_VERSION] = "";
+    int length = 0, major = -1, minor = -1;
+
+    if (PMPI_Abi_get_version)
+        PMPI_Abi_get_version(&major, &minor);
+    PMPI_Get_library_version(version, &length);
+    for (size_t i = 0; major == ABI && i < sizeof family / sizeof *family; i++)
+        if (strncmp(version, family[i], strlen(family[i])) == 0)
+            return 1;
     if (preload_mpi_launched_first())
-        fprintf(stderr, "paro-mpi: found MPI '%.*s', expected %s: all calls are passed to it\n",
-                (int)strcspn(version, "\n"), version, built);
+        fprintf(stderr,
+                "paro-mpi: found MPI '%.*s'%s, expected %s: all calls are passed to it\n",
+                (int)strcspn(version, "\n"), version, major > 0 ? " with the standard ABI" : "",
+                built);
+    return 0;
 }
 
 /* Collective over MPI_COMM_WORLD: all ranks take rank 0's settings. */
 static void mpi_begin(void)
 {
     int rank = 0, ranks = 1, off = 0, key = MPI_KEYVAL_INVALID;
-    char version[FOREIGN_VERSION] = "", built[64];
-    int length = 0;
     struct err err;
 
-    /* Handles are addresses in this MPI and numbers in others: the library works with one MPI
-       only. */
-    snprintf(built, sizeof built, "Open MPI v%d.", OMPI_MAJOR_VERSION);
-    if (PMPI_Get_library_version(version, &length) != MPI_SUCCESS ||
-        strncmp(version, built, strlen(built))) {
-        say_foreign(version, built);
+    if (!check_family())
         return;
-    }
     preload_mpi_settings_read(&preload.settings);
     off = preload.settings.off;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
