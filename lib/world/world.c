@@ -446,7 +446,7 @@ void world_close(struct world *w)
 void world_abort(struct world *w, int status)
 {
     if (w->mpi->all != MPI_COMM_NULL)
-        MPI_Abort(w->mpi->all, status);
+        MPI_Abort(MPI_COMM_WORLD, status); /* MPICH 4.0 waits for the ranks of a duplicate */
 }
 
 /* ---- subsets of the ranks ---- */
