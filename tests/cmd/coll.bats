@@ -122,7 +122,7 @@ gives_up() {
 @test "a rank that is stopped: each command under mpirun says so by --deadline, in one line" {
     local words helps='' rc
     # Rank 2 stops itself, wherever it is: a start of MPI is given ten times as long.
-    printf '#!/bin/sh\nme=$$\n[ "$OMPI_COMM_WORLD_RANK" != 2 ] ||
+    printf '#!/bin/sh\nme=$$\n[ "${PMI_RANK-$OMPI_COMM_WORLD_RANK}" != 2 ] ||
         (exec >/dev/null 2>&1 </dev/null 3>&-; sleep 0.7; kill -STOP $me) &\nexec "$@"\n' > victim
     chmod 755 victim
     paro-plan -m "$ROOT/examples/models/llama-tiny.json" -i synth:1x3 --seq 32 > plan.yaml

@@ -99,7 +99,7 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
     [[ "$output" == *"checksum "* ]]
     [[ "$output" != *"checksum $bad"* ]]
     # On one rank alone.
-    run timeout 120 mpirun -np 3 bash -c '[ $OMPI_COMM_WORLD_RANK != 1 ] || export SPOIL=order
+    run timeout 120 mpirun -np 3 bash -c '[ ${PMI_RANK-$OMPI_COMM_WORLD_RANK} != 1 ] || export SPOIL=order
         LD_PRELOAD=./libmpi_spoil.so exec ./tp 3 96 64 2'
     echo "$output"
     [ "$status" = 1 ]

@@ -165,7 +165,7 @@ C
     PARO_TUNING=odd.yaml traced again
     says MPI_Allreduce '; 19 unknown groups: .*table is for groups \[3,1\]'
     PARO_TOPO=synth:2x2 PARO_MPI_TRACE=1 PARO_MPI_MODE=always run timeout 60 mpirun -np 4 bash -c '
-        [ "$OMPI_COMM_WORLD_RANK" != 2 ] || export PARO_DISABLE=1
+        [ "${PMI_RANK-$OMPI_COMM_WORLD_RANK}" != 2 ] || export PARO_DISABLE=1
         LD_PRELOAD=$LIB exec ./ways again'
     echo "$output"
     grep -qx 'paro-mpi: off: on another rank than 0' <<< "$output"
@@ -183,7 +183,7 @@ C
 
 @test "settings are rank 0's on all ranks" {
     PARO_TOPO=synth:2x2 PARO_MPI_TRACE=1 PARO_MPI_MODE=always run timeout 60 mpirun -np 4 bash -c '
-        [ "$OMPI_COMM_WORLD_RANK" = 0 ] || export PARO_MPI_MODE=never PARO_MPI_MIN_BYTES=1Gi PARO_TOPO=absent
+        [ "${PMI_RANK-$OMPI_COMM_WORLD_RANK}" = 0 ] || export PARO_MPI_MODE=never PARO_MPI_MIN_BYTES=1Gi PARO_TOPO=absent
         LD_PRELOAD=$LIB exec ./ways again'
     echo "$output"
     [ "$status" = 0 ] && says MPI_Allreduce ': 20 calls, 20 ours'

@@ -10,7 +10,7 @@ check-full check-long deb: PACKAGING := --deb
 deps:
 	@[ "$(DEPS)" = no ] || sh tests/packaging/deps $(PACKAGING)
 
-run-install = @BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(DESTDIR) \
+run-install = @BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(DESTDIR) MPI=$(MPI) \
               sh tests/packaging/install
 install: all
 	$(run-install)
