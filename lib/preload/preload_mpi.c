@@ -190,8 +190,8 @@ enum { FOREIGN_VERSION = 8192 };
 #define TEXT(x)  #x
 #define QUOTE(x) TEXT(x)
 
-/* How the versions of libraries with this build's binary interface begin, and the major version of
-   MPI's standard one, which libraries of MPI 5 have next to their own. */
+/* How the versions of libraries with this build's binary interface begin, and the major version
+   of MPI's standard one, which libraries of MPI 5 have next to their own. */
 #ifdef MPI_ABI_VERSION
 static const char built[] = "the standard ABI of MPI";
 static const char *const family[] = {""};
@@ -224,8 +224,8 @@ static int check_family(void)
     for (size_t i = 0; major == ABI && i < sizeof family / sizeof *family; i++)
         if (strncmp(version, family[i], strlen(family[i])) == 0)
             return 1;
-    /* Handles that are addresses do not fit into this build's numbers: its entry points have cut
-       them already, and no call can be passed on. */
+    /* Handles that are addresses do not fit into this build's numbers: its entry points cut
+       them, and no call can be passed on. */
     int cut = major != ABI || strncmp(version, "Open MPI", 8) == 0;
     cut = cut && sizeof(MPI_Comm) < sizeof(void *);
     if (preload_mpi_launched_first())
