@@ -75,7 +75,7 @@ no_git() {
     packages
     cd "$TARBALL/build/deb"
     for p in paro libparo0 paro-preload; do dpkg-deb -x "$p"_*.deb x; done
-    for f in x/usr/bin/paro-plan x/usr/lib/paro/horing-rounds x/usr/lib/*/libparo.so.0 x/usr/lib/*/libparo-mpi.so; do
+    for f in x/usr/bin/paro-plan x/usr/lib/paro/horing-rounds x/usr/lib/*/libparo.so.0 x/usr/lib/*/paro/libparo-mpi.so; do
         readelf -hdlW "$f" >elf
         grep -q 'Type: *DYN' elf   # position-independent
         grep -q GNU_RELRO elf

@@ -25,7 +25,9 @@ setup() {
     [ "$(readlink "$D/usr/lib/libparo.so")" = libparo.so.0 ]
     [[ "$(readlink "$D/usr/lib/libparo.so.0")" =~ ^libparo\.so\.[0-9]+\.[0-9]+\.[0-9]+$ ]]
     grep -qx prefix=/usr "$D/usr/lib/pkgconfig/paro.pc"
-    [ -x "$D/usr/lib/libparo-mpi.so" ]
+    [ -x "$D/usr/lib/paro/libparo-mpi.so" ]
+    [ -x "$D/usr/lib/paro/libparo-nccl-plugin.so" ]
+    [ "$(PKG_CONFIG_PATH=$D/usr/lib/pkgconfig pkg-config --variable=preloaddir paro)" = /usr/lib/paro ]
     [ -f "$D/usr/share/man/man7/libparo-mpi.7" ]
     [ "$(grep -c @ "$D/usr/lib/pkgconfig/paro.pc")" = 0 ]
     [ -f "$D/usr/share/man/man7/paro.7" ]
