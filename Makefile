@@ -36,6 +36,8 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= lib
 VERSION := 0.2.0
 CC      := gcc
+OBJCOPY ?= objcopy
+PKG_CONFIG ?= pkg-config
 CFLAGS  ?= -O2 -g
 SAN     ?=
 DEPS    ?= yes
@@ -52,8 +54,8 @@ B   := $(if $(CUDA),$(O:build%=build-$(CUDA:1=cuda)%),$(O))
 BIN := $(if $(filter build,$(B)),bin,$(B)/bin)
 
 PKGS     := $(MPI) libcyaml yaml-0.1 expat libxxhash libpcre2-8 zlib libzstd libutf8proc hwloc
-PKGFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-LDLIBS   := -Wl,--as-needed $(shell pkg-config --libs $(PKGS) 2>/dev/null) \
+PKGFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+LDLIBS   := -Wl,--as-needed $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null) \
             -ldnnl -lgomp -lpthread -lm
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer \
             -DKERN_CLONES=)
@@ -172,7 +174,7 @@ endef
 $(B)/libparo.a: $(LIBOBJ)
 $(O)/libparo.a: $(call obj,$(filter-out $(KNOWS),$(ALLSRC)))
 $(sort $(B)/libparo.a $(O)/libparo.a):
-	@rm -f $@ && ar rcs $@ $^
+	@rm -f $@ && $(AR) rcs $@ $^
 $(O)/%.o: %.c
 	$(call compile,CC,$(CC) $(ALLFLAGS))
 ifneq ($(B),$(O))
@@ -225,8 +227,8 @@ $(O)/libparo.so: $(call border,paro/%) $(O)/libparo.a
 $(O)/static/libparo.a: $(call border,paro/%) $(O)/libparo.a
 	@mkdir -p $(@D) && rm -f $@
 	$(call say,AR $@)
-	$(Q)ld -r -o $(@D)/paro.o $^ && objcopy --localize-hidden $(@D)/paro.o && \
-	ar rcs $@ $(@D)/paro.o
+	$(Q)$(CC) -r -nostdlib -o $(@D)/paro.o $^ && $(OBJCOPY) --localize-hidden $(@D)/paro.o && \
+	$(AR) rcs $@ $(@D)/paro.o
 $(B)/preload/%: $(B)/tests/preload/%.o $(SOFTGPU)
 	$(call link,$(BESIDE))
 unit-programs: $(UNITS)
