@@ -26,8 +26,9 @@
 #                        rank types local watch peers easy backend periods
 #   make install         install what make builds: PREFIX=/usr/local LIBDIR=lib DESTDIR=
 #   make wheel           write a wheel of the Python package into build/, libparo.so included
-#   make dist            write build/paro-VERSION.tar.gz, which builds without git
-#   make deb             build Debian packages into build/deb
+#   make dist            write build/paro-VERSION.tar.gz, which builds without git and is a Debian
+#                        source package: MAINTAINER='NAME <USER@HOST>' HOMEPAGE=URL
+#   make deb             build it, and write build/deb, an apt repository of the packages
 #   make image           write a container image of these packages, an OCI layout, into
 #                        build/image: as root
 #   DEPS=no              install no packages

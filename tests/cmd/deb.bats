@@ -27,7 +27,7 @@ setup() {
 
 packages() {
     [ -z "${SAN-}" ] || skip "packages have no sanitizers"
-    for c in dpkg-buildpackage dh lintian; do
+    for c in dpkg-buildpackage dh apt-ftparchive lintian; do
         command -v "$c" >/dev/null || skip "$c is not installed: sh tests/packaging/deps --deb"
     done
 }
@@ -37,7 +37,7 @@ packages() {
     (umask 077 && O=$T/again sh tests/packaging/dist)
     cmp "$T"/git/*.tar.gz "$T"/again/*.tar.gz
     rm stray
-    tar -tf "$T"/git/*.tar.gz | sed -n 's,^[^/]*/\(.*[^/]\)$,\1,p' | sort | diff <(sort "$T/files") -
+    tar -tf "$T"/git/*.tar.gz | sed -n 's,^[^/]*/\(.*[^/]\)$,\1,p' | grep -v ^debian/ | sort | diff <(sort "$T/files") -
 }
 
 @test "an unpacked tarball gives the same tarball, without git" {
@@ -56,6 +56,25 @@ no_git() {
     echo "$T/no_git"
 }
 
+@test "Maintainer and Homepage are those of the variables, also in the tarball of a tarball" {
+    mkdir "$T/named"
+    MAINTAINER='Jo Doe <jo@example.org>' HOMEPAGE=https://example.org/paro O=$T/named sh tests/packaging/dist
+    tar -xf "$T"/named/*.tar.gz -C "$T/named"
+    cd "$T"/named/paro-*/
+    grep -qx 'Maintainer: Jo Doe <jo@example.org>' debian/control
+    grep -qx 'Homepage: https://example.org/paro' debian/control
+    grep -q '^ -- Jo Doe <jo@example.org>  ' debian/changelog
+    PATH=$(no_git):$PATH O=$T/named/self sh tests/packaging/dist
+    cmp "$T"/named/*.tar.gz "$T"/named/self/*.tar.gz
+    run ! grep -E '@[A-Z]|example.org|Homepage' "$TARBALL/debian/control" # without them: an invalid address
+    grep -q '^Maintainer: .*\.invalid>$' "$TARBALL/debian/control"
+    run -2 env MAINTAINER=Jo O="$T/refused" sh tests/packaging/dist
+    [ "$output" = "tests/packaging/dist: MAINTAINER is 'Jo', expected 'NAME <USER@HOST>'" ]
+    run -2 env HOMEPAGE=$'https://a\nb' O="$T/refused" sh tests/packaging/dist
+    [[ "$output" == "tests/packaging/dist: HOMEPAGE is 'https://a"*", expected https://..." ]]
+    [ -z "$(find "$T/refused" -type f)" ]
+}
+
 @test "the packages build without git, and lintian finds nothing" {
     packages
     cd "$TARBALL"
@@ -65,10 +84,30 @@ no_git() {
         "libparo-dev libparo0 paro paro-doc paro-preload python3-paro" ]
     [ "$(dpkg-deb -c build/deb/python3-paro_*_all.deb | grep -oE "/dist-packages/paro/[^/]+$|/man7/[^/]+$" | sort | paste -sd' ')" = \
         "/dist-packages/paro/__init__.py /dist-packages/paro/native.py /dist-packages/paro/torch.py /man7/paro-torch.7.gz" ]
-    # The project has no mail address, and the packages are not published.
-    run -0 lintian --allow-root --fail-on error,warning build/deb/*.changes \
-        --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog
+    run -0 lintian --allow-root --fail-on error,warning build/deb/*.changes
     [ -z "$output" ]
+    dpkg-deb -f build/deb/paro_*.deb Description >"$T/described"
+    for c in $(cd "$BIN" && ls -d paro-* horing-check horing-watch); do
+        grep -q "^ *\* ${c}[, ]" "$T/described"
+    done
+}
+
+@test "apt finds the packages and their source in the repository" {
+    packages
+    mkdir -p "$T/apt/lists" "$T/apt/cache"
+    echo "deb [trusted=yes] file:$TARBALL/build/deb ./
+deb-src [trusted=yes] file:$TARBALL/build/deb ./" >"$T/apt/list"
+    cd "$T/apt"
+    apt() {
+        apt-get -o Dir::Etc::SourceList="$PWD/list" -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$PWD/lists" \
+            -o Dir::Cache="$PWD/cache" -o APT::Sandbox::User= -o Debug::NoLocking=1 "$@"
+    }
+    run -0 apt update
+    [[ "$output" != *W:* ]]
+    apt install -s paro >said || { cat said; false; }
+    grep -q '^Inst paro (' said
+    apt source --download-only paro
+    cmp paro_*.dsc "$TARBALL"/build/deb/*.dsc
 }
 
 @test "programs and libraries of the packages are hardened" {
