@@ -70,7 +70,7 @@ static int vector_rows_subchunks_of(const struct coll_vector_spec *s, const stru
        beginning or end; in an all-reduce, twice as many. */
     if (s->turns_most && others)
         most = s->turns_most / (others * (s->phases == SCHEDULE_ALL_REDUCE ? 2 : 1));
-    return layout_subchunks_of(longest, bytes, chunk, most > 1 ? most : 1);
+    return layout_subchunks_of(longest, bytes, chunk, l->groups.ring, most > 1 ? most : 1);
 }
 
 int coll_vector_rows(const struct coll_vector_spec *spec, const struct groups *groups, int rank,

@@ -239,12 +239,15 @@ int layout_even(unsigned phases, enum schedule_algo algo)
            !schedule_algo_flat(algo);
 }
 
-int layout_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int most)
+int layout_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int ring,
+                        int most)
 {
     int64_t fit = chunk_bytes / elem_bytes > 1 ? chunk_bytes / elem_bytes : 1;
     int64_t n = longest / fit + (longest % fit != 0);
 
-    return n < 1 ? 1 : n < most ? (int)n : most;
+    n = n < 1 ? 1 : n;
+    n += ring && n % 2;
+    return n < most ? (int)n : most;
 }
 
 int layout_subchunks(const struct layout *l, unsigned phases, enum schedule_algo algo,
@@ -257,7 +260,8 @@ int layout_subchunks(const struct layout *l, unsigned phases, enum schedule_algo
         struct range r = layout_chunk(l, elems, even, 1, c);
         longest = r.hi - r.lo > longest ? r.hi - r.lo : longest;
     }
-    return layout_subchunks_of(longest, elem_bytes, chunk_bytes, LAYOUT_SUBCHUNKS_MAX);
+    return layout_subchunks_of(longest, elem_bytes, chunk_bytes, l->groups.ring,
+                               LAYOUT_SUBCHUNKS_MAX);
 }
 
 struct schedule_spec layout_spec(const struct layout *l, int levels, const int *block,

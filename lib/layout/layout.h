@@ -75,13 +75,16 @@ struct range layout_chunk(const struct layout *l, int64_t elems, int even, int s
 int layout_even(unsigned phases, enum schedule_algo algo);
 /*
  * Returns the smallest number of sub-chunks, at most LAYOUT_SUBCHUNKS_MAX, that keeps each
- * sub-chunk of a vector of elems elements of elem_bytes at or below chunk_bytes.
+ * sub-chunk of a vector of elems elements of elem_bytes at or below chunk_bytes; an even number
+ * for groups that are cabled in a ring, so that half of them go each way.
  */
 enum { LAYOUT_SUBCHUNKS_MAX = 1 << 14 };
 int layout_subchunks(const struct layout *l, unsigned phases, enum schedule_algo algo,
                      int64_t elems, int elem_bytes, int64_t chunk_bytes);
-/* The same from the longest piece, in elements; the result is at most `most`. */
-int layout_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int most);
+/* The same from the longest piece, in elements; the result is at most `most`.  ring: of the
+   groups. */
+int layout_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int ring,
+                        int most);
 /*
  * Returns the spec of an operation on a layout's segments; levels and block describe the fabric
  * as in struct schedule_spec.  The result borrows from l and block.

@@ -89,10 +89,10 @@ static double leg_s(const struct plan_cost *b, const struct plan_span *span, enu
 static double chunks_of(const struct plan_cost *b, const struct plan_span *span,
                         enum plan_set set)
 {
-    int64_t ranks = b->traffic->layout.groups.ranks;
+    const struct groups *g = &b->traffic->layout.groups;
 
-    return layout_subchunks_of((span->elems[set] + ranks - 1) / ranks,
-                               (int)b->elem_bytes[PLAN_FAST], b->at->chunk_bytes,
+    return layout_subchunks_of((span->elems[set] + g->ranks - 1) / g->ranks,
+                               (int)b->elem_bytes[PLAN_FAST], b->at->chunk_bytes, g->ring,
                                LAYOUT_SUBCHUNKS_MAX);
 }
 

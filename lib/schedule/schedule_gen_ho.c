@@ -62,7 +62,7 @@ struct ho {
     int inner;     /* offset of hop 0 inside */
     int hops;      /* H */
     int across, inside, cast;
-    int way, ways; /* which chunks: way, way + ways, ... */
+    int way, ways; /* of a ring of groups: this way round, of two; else 0 of 1 */
 };
 
 /* The chunks sent in one pass: a part's chunks of segment e, or, from the root, all its

@@ -183,6 +183,11 @@ TEST(links_of_a_ring)
                want[i].algo, want[i].algo == SCHEDULE_HO_RING ? 2 : 1, (int64_t)M);
         same(all_rows(&b, NULL, 0).time_s, want[i].links * M / 4 / R, "ring of cables");
         same(spec_s(&b), want[i].links * M / 4 / R, "ring of cables, not turned");
+        for (int chunk = 1; chunk <= 8;
+             chunk++) /* pieces of 8 elements, half of them each way */
+            assert_int_equal(
+                layout_subchunks(&b.l, SCHEDULE_ALL_GATHER, want[i].algo, 32, 1, chunk),
+                (8 + chunk - 1) / chunk + (8 + chunk - 1) / chunk % 2);
         tear_down(&b);
     }
 }
