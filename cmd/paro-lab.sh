@@ -553,8 +553,11 @@ join_ring() {
         for ((hops = 1; hops < groups; hops++)); do
             ring_route $g $hops
         done >>$LAB/batch
+        # Opposite nodes answer by other cables than they were reached by.
+        # shellcheck disable=SC2016 # expanded inside
         must "route in node$g" "a kernel that forwards" nsenter --net=$LAB/node$g.net sh -c \
-            "ip -batch $LAB/batch && echo 1 >/proc/sys/net/ipv4/ip_forward"
+            'ip -batch "$1" && cd /proc/sys/net/ipv4 && echo 1 >ip_forward &&
+            for i in all left right; do echo 0 >conf/$i/rp_filter; done' sh $LAB/batch
     done
 }
 

@@ -56,7 +56,7 @@ struct health_seen {
     CHECK(GOVERNOR, 121, NULL, OPERATOR, 0, 0, "processors lower their clock",                 \
           .cure = "cpupower frequency-set -g performance")                                     \
     CHECK(SPARE, 122, NULL, OPERATOR, 0, 0,                                                    \
-          "a port of the same card has no link: half of the card is unused",                   \
+          "a port has no link, and another one of its card is in use",                         \
           .cure = "cable it: to the switch, to the same host, or to another one in a ring")    \
     CHECK(LINK, 201, "link", ISOLATE, QUICK, 1, "a port lost its link", )                      \
     CHECK(SILENT, 202, "answer", ISOLATE, 0, 0, "a host does not answer", )                    \

@@ -85,10 +85,8 @@ doctor_look(struct doctor *d, const char *fmt, ...)
     return why;
 }
 
-/*
- * Reports a finding with the file read last as evidence; one that applies to several devices is
- * reported once.  fmt NULL: the text of the code; device "": none.
- */
+/* Reports a finding with the file read last as evidence; one that applies to several devices is
+   reported once.  fmt NULL: the text of the code; device "": none. */
 static void __attribute__((format(printf, 5, 6)))
 doctor_report(struct doctor *d, enum health_state state, int code, const char *device,
               const char *fmt, ...)
@@ -170,7 +168,8 @@ static void check_spare(struct doctor *d, const struct health_nic *n)
     snprintf(of, sizeof of, "class/net/%s", n->name);
     topo_sysfs_device(d->root, of, busid);
     for (int i = 0; idle && busid[0] && i < d->count; i++)
-        same |= strncmp(d->dev[i].busid, busid, strcspn(busid, ".")) == 0;
+        same |= strcmp(d->dev[i].busid, busid) &&
+                strncmp(d->dev[i].busid, busid, strcspn(busid, ".")) == 0;
     if (same && doctor_look(d, "sys/class/net/%s/operstate", n->name) == IO_THERE)
         doctor_report(d, HEALTH_WARNING, HC_SPARE, n->name, NULL);
 }

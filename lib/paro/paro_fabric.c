@@ -137,6 +137,7 @@ static int fabric_find(const struct world *w, const struct paro_fabric_settings 
     if (rc || fabric_choose_groups(w, settings->groups, t, groups, err))
         return -1;
     char ours[64], theirs[64];
+    groups->ring = t->groups.ring;
     if (!t->levels || (t->groups.count == groups->count &&
                        memcmp(t->groups.members, groups->members,
                               (size_t)groups->count * sizeof *groups->members) == 0))

@@ -229,6 +229,9 @@ static int text_read_groups(const struct reader *r, const struct tree_node *list
     if (tree_list(r->t, list, 1, GROUPS_RANKS_MAX, r->err) ||
         topo_tree_groups(r->t, list, none, "host ranks", &p->groups, r->err))
         return -1;
+    if (p->groups.ring && p->groups.count < 3)
+        return tree_fail(r->t, list, NULL, r->err, "are %d, expected 3 or more with a ring",
+                         p->groups.count);
     p->host = mem_new((size_t)p->groups.count, sizeof *p->host);
     for (const struct tree_node *n = list->child; n; n = n->next) {
         if (tree_text(r->t, tree_get(n, "host"), 0, HOST_MAX, &host, r->err))
@@ -252,7 +255,7 @@ static int read_fabric(const struct reader *r, const struct tree_node *n, struct
     p->fabric = mem_dup(text);
     if (plan_fabric(p, &t, &why))
         return tree_fail(r->t, n, NULL, r->err, "is wrong: %s", why.text);
-    int same = groups_equal(&t.groups, &p->groups);
+    int same = groups_equal(&t.groups, &p->groups) && t.groups.ring == p->groups.ring;
     topo_release(&t);
     return same ? 0 : tree_fail(r->t, n, NULL, r->err, "has other groups than the plan");
 }

@@ -36,10 +36,10 @@ int probe_exchange(const struct groups *g, const int *to, int64_t bytes,
     return flows;
 }
 
-static int one_shift(const struct probe_view *v, int s, int part, int64_t bytes,
-                     struct probe_flow *flow)
+int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
+                struct probe_flow *flow)
 {
-    int count = v->groups->count;
+    int count = v->groups->count, ring = v->groups->ring, flows = 0;
     int *to = mem_new((size_t)count, sizeof *to), *of = mem_new((size_t)count, sizeof *of);
 
     assert(s >= 1 && s < count);
@@ -57,21 +57,17 @@ static int one_shift(const struct probe_view *v, int s, int part, int64_t bytes,
         else if (places % 2)
             of[last] = PROBE_PARTS - 1;
     }
-    for (int k = 0; k < count; k++)
-        to[k] = part < 0 || of[k] == part ? probe_next(v, k, s) : -1;
-    int flows = probe_exchange(v->groups, to, bytes, flow);
+    /* On a ring the part is the receiver's, so that both its neighbours send in one. */
+    for (int way = 0; way <= ring; way++) {
+        for (int k = 0; k < count; k++) {
+            int next = probe_next(v, k, way ? count - s : s);
+            to[k] = part < 0 || of[ring ? next : k] == part ? next : -1;
+        }
+        flows += probe_exchange(v->groups, to, (bytes + ring) / (1 + ring), flow + flows);
+    }
     mem_free(to);
     mem_free(of);
     return flows;
-}
-
-int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
-                struct probe_flow *flow)
-{
-    if (!v->groups->ring)
-        return one_shift(v, s, part, bytes, flow);
-    int flows = one_shift(v, s, part, (bytes + 1) / 2, flow);
-    return flows + one_shift(v, v->groups->count - s, part, (bytes + 1) / 2, flow + flows);
 }
 
 int64_t probe_shift_space(const struct groups *g, int64_t bytes)

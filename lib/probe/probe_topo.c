@@ -6,7 +6,8 @@
  * A stream from k to j is as fast as the slower of k's way out and j's way in.  With three
  * groups or more each port has several partners, and its rate is that with the best of them;
  * with two groups the two ends of a stream cannot be distinguished, and need not be: nothing
- * else uses them.
+ * else uses them.  On a ring of cables the only partners are both neighbours, at the same time,
+ * and the best of repeated rounds counts.
  */
 #include "probe/probe_fit.h"
 #include "probe/probe_gpu.h"

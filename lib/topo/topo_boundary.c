@@ -339,9 +339,11 @@ void topo_subset(const struct topo *t, int ranks, const int *group_of, struct to
     }
     out->inside_extra = t->inside_extra;
     memcpy(out->open, t->open, sizeof out->open);
-    if (groups.ring != t->groups.ring)
-        snprintf(out->doubt, sizeof out->doubt,
-                 "a ring of cables without some of its hosts is taken for a switch");
+    size_t doubts = strlen(out->doubt);
+    if (groups.ring != t->groups.ring && count > 1)
+        snprintf(out->doubt + doubts, sizeof out->doubt - doubts,
+                 "%sa ring of cables without some of its hosts is taken for a switch",
+                 doubts ? "; " : "");
     groups_release(&groups);
     MEM_FREE(number, from, at);
 }

@@ -129,10 +129,11 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
         twice = g->has_type++;
         rc = twice ? -1 : dtype_parse_compute(value, &g->compute_type, err);
     } else if (strcmp(word, "cabling") == 0) {
-        twice = g->ring++;
-        rc = twice || strcmp(value, "ring") == 0
-                 ? -twice
-                 : err_set(err, ERR_INPUT, "'%s', expected ring", value);
+        twice = g->cabling != 0;
+        g->cabling = strcmp(value, "ring") == 0 ? 2 : strcmp(value, "switch") == 0;
+        rc = twice ? -1 : 0;
+        if (!g->cabling)
+            rc = err_set(err, ERR_INPUT, "'%s', expected switch or ring", value);
     } else if (links && (strcmp(word, "nvlink") == 0 || strcmp(word, "nic") == 0)) {
         double *Bps = word[1] == 'v' ? &g->nvlink_Bps : &g->nic_Bps;
         twice = *Bps > 0;
@@ -228,13 +229,13 @@ void topo_given_level(struct topo *t, int l, const struct topo_given_level *g)
 
 int topo_given_rank(struct topo *t, const struct topo_given *g, int fill, struct err *err)
 {
-    if (g->ring) {
-        if (t->levels > 2 || t->groups.count < 3)
-            return err_set(err, ERR_INPUT,
-                           "cabling=ring, expected two levels and three groups or more");
-        t->groups.ring = 1;
+    if (g->cabling == 2 && (t->levels > 2 || t->groups.count < 3))
+        return err_set(err, ERR_INPUT,
+                       "cabling=ring, expected two levels and three groups or more");
+    if (g->cabling && !fill)
+        t->groups.ring = g->cabling == 2;
+    if (t->groups.ring)
         t->level[1].flow_Bps = fmin(t->level[1].flow_Bps, t->level[1].port_Bps / 2);
-    }
     for (int l = 1; l < t->levels && g->ring_loss > 0; l++)
         if (!(fill && t->level[l].ring_loss > 0))
             t->level[l].ring_loss = g->ring_loss;

@@ -21,7 +21,7 @@ struct topo_given {
     double flops, flops_in[2];  /* in compute_type; in f32 and bf16 by name */
     double own_flops[TOPO_GIVEN_OWN]; /* of the ranks of a group; 0: not given */
     double ring_loss;                 /* for all levels between groups; 0: not given */
-    int ring;                         /* 1: cabling=ring, as in struct groups */
+    int cabling;                      /* 1: switch, 2: ring; 0: not given */
     int has_device, has_type;
     enum topo_device device;
     enum dtype compute_type;

@@ -70,7 +70,9 @@ finds() {
     device pci0000:80/0000:80:01.0/0000:81:00.0/0000:82:01.0/0000:84:00.1 0x020000 0x15b3 1
     port eth1 0000:84:00.1 0 9000
     put box/sys/class/net/eth1 carrier=0 operstate=down
-    finds 122 'eth1: a port of the same card has no link' 'eth1/operstate = down; cable it'
+    finds 122 'eth1: a port has no link' 'eth1/operstate = down; cable it'
+    port ib0 0000:04:00.0 0 9000 # IPoIB of the port mlx5_0, which has a link
+    put box/sys/class/net/ib0 carrier=0 operstate=down type=32
     device pci0000:80/0000:80:03.0 0x020000 0x15b3 1 # a card of its own may be a spare
     port eth1 0000:80:03.0 0 9000
     put box/sys/class/net/eth1 carrier=0 operstate=down

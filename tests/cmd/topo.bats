@@ -172,10 +172,17 @@ EOF
     for shape in 2x2 2x2x2; do
         refuses 2 'cabling=ring two levels three groups' paro-topo -i synth:$shape,cabling=ring
     done
-    refuses 2 "cabling 'star' expected ring" paro-topo -i synth:4x2,cabling=star
+    paro-topo -i ring.yaml --set cabling=switch,inter=240MB/s | diff - <(paro-topo -i synth:4x2,inter=240MB/s)
+    paro-topo -i ring.yaml --set inter=480MB/s | diff - <(paro-topo -i synth:4x2,inter=480MB/s,cabling=ring)
+    refuses 2 "cabling 'star' expected switch or ring" paro-topo -i synth:4x2,cabling=star
     paro-topo -i synth:2x2 | sed '/^groups:/i cabling: ring' > bad.yaml
     refuses 2 "bad.yaml: 'cabling' ring two levels three groups" paro-topo -i bad.yaml
-    paro-plan -m params=1e9 -i ring.yaml 2> said | grep -qx 'cabling: ring'
+    paro-plan -m params=1e9 -i ring.yaml > plan.yaml 2> said
+    grep -qx 'cabling: ring' plan.yaml
+    sed '/^cabling/d' plan.yaml > bad.yaml
+    refuses 2 "bad.yaml: 'fabric' other groups" paro-plan --compare plan.yaml bad.yaml
+    paro-plan -m params=1e9 -i synth:2x2 2> said | sed -e '/^fabric:/,/^groups:/{/^groups:/!d}' -e 's/^groups:/cabling: ring\n&/' > bad.yaml
+    refuses 2 "bad.yaml: 'groups' 2 expected 3 ring" paro-plan --compare plan.yaml bad.yaml
 }
 
 @test "files that are something else" {

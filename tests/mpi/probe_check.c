@@ -89,10 +89,11 @@ static int has(const struct probe_flow *flow, int flows, const struct probe_flow
     return 0;
 }
 
-/* The parts of a shift are all of its flows, each once; in none a group sends and receives. */
+/* The parts of a shift are all of its flows, each once; in none a group sends and receives.  On a
+   ring a group that receives does from both neighbours. */
 static void check_parts(struct probe *p, int s, int64_t bytes)
 {
-    size_t most = (size_t)world->ranks * 2;
+    size_t most = (size_t)world->ranks * PROBE_FLOWS;
     struct probe_flow *all = mem_new(most, sizeof *all), *some = mem_new(most, sizeof *some);
     const int *group = p->view.groups->group_of;
     struct probe_round r;
@@ -102,7 +103,12 @@ static void check_parts(struct probe *p, int s, int64_t bytes)
         int n = probe_shift(&p->view, s, part, bytes, some);
         int64_t in = 0;
         for (int i = 0; i < n; i++) {
+            int sides = 1;
             expect(world, has(all, flows, &some[i]), "a flow of the shift");
+            for (int j = 0; j < n && sides == 1; j++)
+                sides += group[some[j].dst] == group[some[i].dst] &&
+                         group[some[j].src] != group[some[i].src];
+            expect(world, sides == 1 + p->view.groups->ring, "by one or by both sides");
             in += some[i].dst == world->rank ? some[i].bytes : 0;
             for (int j = 0; j < n; j++)
                 expect(world, group[some[i].src] != group[some[j].dst], "one way at a time");
@@ -265,6 +271,10 @@ int main(int argc, char **argv)
     }
     for (int s = 1; s < g.count; s++)
         check_parts(&p, s, sizes[s % 5]);
+    g.ring = g.count > 2;
+    if (g.ring)
+        check_parts(&p, 1, 4096);
+    g.ring = 0;
     for (int first = 0; first < g.count; first++)
         for (int count = 2; first + count <= g.count; count++, rings++)
             check_ring(&p, first, count, sizes[rings % 5]);
