@@ -546,7 +546,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 T=$(cd "$T" && pwd)
-run_state=ended wait=$RESTART_S
+run_state=ended wait=$RESTART_S followed=''
 while :; do
     rm -rf "${T:?}"/*
     : > "$T/warnings"
@@ -561,9 +561,12 @@ while :; do
         [ -n "$said" ] || said=$(copy_folder "$dir" 2>&1)
         names="$names${names:+, }$(basename -- "$dir")"
     done
-    main=$(cut -f 1 "$T/copies" | while IFS= read -r copy; do runs_of "$copy"; done | head -n 1)
+    # The first run, and later that one: another may have begun.
+    main=$(cut -f 1 "$T/copies" | while IFS= read -r copy; do runs_of "$copy"; done | while IFS= read -r run; do
+        case ${followed:-$(original "$run")} in "$(original "$run")") echo "$run" && break ;; esac
+    done)
     [ -n "$said$main" ] || die "no run in '$first', expected a folder with log.jsonl, there or one or two levels below"
-    [ -n "$said" ] || [ -z "$follow" ] || find_state "$main"
+    [ -n "$said" ] || [ -z "$follow" ] || { find_state "$main"; followed=$(original "$main"); }
     # What the commands say is on the page: anything said here is of a page that is not whole.
     [ -n "$said" ] || said=$({ sections > "$T/body" && page "${title:-$names}" > "$T/parts"; } 2>&1)
     [ -n "$said" ] || said=$(with_names "$T/parts" 2>&1 > "$T/raw")
@@ -579,5 +582,7 @@ while :; do
     publish "$output"
     [ "$run_state" != ended ] || exit 0
     force=yes
-    for _ in $(seq "$follow"); do sleep 1; done # a signal need not wait for long
+    nap=$follow
+    [ "$run_state" = training ] || [ "$nap" -lt $RESTART_S ] || nap=$RESTART_S
+    for _ in $(seq "$nap"); do sleep 1; done # a signal need not wait for long
 done

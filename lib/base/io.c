@@ -435,6 +435,8 @@ int io_has_name(int fd, const char *path, struct err *err)
     return a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
+enum { LOCK_TRIES = 20, LOCK_US = 10000 };
+
 /* Another user who can open the file could lock it. */
 static int take_lock(int fd, const char *path, struct err *err)
 {
@@ -446,8 +448,14 @@ static int take_lock(int fd, const char *path, struct err *err)
         return err_prefix(err, "lock ");
     if ((st.st_mode & 077) && fchmod(fd, 0600))
         return err_sys(err, "cannot set the mode of '%s'", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return 0;
+    /* A process that looks whether it is held, as paro-report does, has it for an instant. */
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK)
+            break;
+        usleep(LOCK_US);
+    }
     return errno == EWOULDBLOCK
                ? err_set(err, ERR_MISMATCH, "'%s' is held by another process", path)
                : err_sys(err, "cannot lock '%s'", path);

@@ -14,12 +14,17 @@
 #include "io_fixture.h"
 
 static int lock_goes; /* removed between the next open and its lock, so many times */
+static int lock_seen; /* another process has the lock for so many tries */
 
 /* In the place of libc's. */
 int flock(int fd, int how)
 {
     if (lock_goes && lock_goes--)
         unlink("lock");
+    if (lock_seen && lock_seen--) {
+        errno = EWOULDBLOCK;
+        return -1;
+    }
     return (int)syscall(SYS_flock, fd, how);
 }
 
@@ -358,6 +363,7 @@ FOLDER_TEST(a_lock_has_one_holder)
     assert_string_equal(err.text, "'lock' is held by another process");
     assert_int_equal(b, -1);
     close(a);
+    lock_seen = 5;
     assert_ok(io_lock("lock", &b, &err));
     close(b);
 }
