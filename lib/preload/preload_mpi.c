@@ -10,6 +10,7 @@
  * If a program initialises MPI in another way (in Fortran, whose bindings call PMPI), its ranks
  * have not agreed on settings, and all its calls are MPI's.
  */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -226,7 +227,7 @@ static int check_family(void)
             return 1;
     /* Handles that are addresses do not fit into this build's numbers: its entry points cut
        them, and no call can be passed on. */
-    int cut = major != ABI || strncmp(version, "Open MPI", 8) == 0;
+    int cut = major != ABI || dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world");
     cut = cut && sizeof(MPI_Comm) < sizeof(void *);
     if (preload_mpi_launched_first())
         fprintf(stderr, "paro-mpi: found MPI '%.*s'%s, expected %s: %s\n",

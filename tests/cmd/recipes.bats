@@ -20,5 +20,5 @@ PY
     PARO_PREFIX=/opt/paro MODULEPATH=$ROOT/examples/modulefiles run modulecmd sh load paro
     [ "$status" = 0 ]
     [[ "$output" =~ PATH=/opt/paro/bin: ]]
-    [[ "$output" == *LD_LIBRARY_PATH=/opt/paro/lib* ]]
+    [[ "$output" == *LD_LIBRARY_PATH=/opt/paro/lib/paro:/opt/paro/lib* ]]
 }
