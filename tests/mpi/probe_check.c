@@ -89,8 +89,8 @@ static int has(const struct probe_flow *flow, int flows, const struct probe_flow
     return 0;
 }
 
-/* The parts of a shift are all of its flows, each once; in none a group sends and receives.  On a
-   ring a group that receives does from both neighbours. */
+/* The parts of a shift are all of its flows, each once; in none a group sends and receives.  On
+   a ring a group that receives does from both neighbours. */
 static void check_parts(struct probe *p, int s, int64_t bytes)
 {
     size_t most = (size_t)world->ranks * PROBE_FLOWS;
