@@ -134,7 +134,8 @@ gives_up() {
         cat said
         [ "$rc" = 2 ]
         [ "$(grep -c '^paro-' said)" = 1 ]
-        grep -qE '^paro-[a-z]+: (rank 0 \(.*\): )?no (answer|data) .*other ranks .* 10? s' said
+        # It is stopped in an agreement, or while it sends.
+        grep -qE '^paro-[a-z]+: (rank [01] \(.*\): )?no (answer|data) from (other ranks|rank 2) .* 10? s' said
         helps+=$("${words%% *}" --help=all | grep -c -- '--deadline=.* Give up on ranks that do not')
     done
     [ "$helps" = 1111 ]
