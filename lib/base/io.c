@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/tick.h"
 
 int io_size(int fd, int64_t *bytes, struct err *err)
 {
@@ -435,7 +436,8 @@ int io_has_name(int fd, const char *path, struct err *err)
     return a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-enum { LOCK_TRIES = 20, LOCK_US = 10000 };
+enum { LOCK_TRIES = 20 };
+static const double lock_s = 0.01; /* between two of them */
 
 /* Another user who can open the file could lock it. */
 static int take_lock(int fd, const char *path, struct err *err)
@@ -449,16 +451,14 @@ static int take_lock(int fd, const char *path, struct err *err)
     if ((st.st_mode & 077) && fchmod(fd, 0600))
         return err_sys(err, "cannot set the mode of '%s'", path);
     /* A process that looks whether it is held, as paro-report does, has it for an instant. */
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-            return 0;
+    for (int tries = 1; flock(fd, LOCK_EX | LOCK_NB); tries++) {
         if (errno != EWOULDBLOCK)
-            break;
-        usleep(LOCK_US);
+            return err_sys(err, "cannot lock '%s'", path);
+        if (tries == LOCK_TRIES)
+            return err_set(err, ERR_MISMATCH, "'%s' is held by another process", path);
+        tick_sleep_s(lock_s);
     }
-    return errno == EWOULDBLOCK
-               ? err_set(err, ERR_MISMATCH, "'%s' is held by another process", path)
-               : err_sys(err, "cannot lock '%s'", path);
+    return 0;
 }
 
 int io_lock(const char *path, int *fd, struct err *err)

@@ -186,7 +186,6 @@ static void put_outer(const struct record *f, struct jout *j, const void *at)
 
 RECORD_WORDS(device, enum device_kind, plan_device_parse, plan_device_name)
 
-static const char *const cablings[] = {"switch", "ring", NULL};
 static const struct record plan_fields[] = {
     PLAN(TERM, strategy, strategy),
     PLAN(TERM, algo, algo),
@@ -207,7 +206,7 @@ static const struct record plan_fields[] = {
     PLAN(INT, chunk_bytes, 1, PLAN_CHUNK_MAX),
     PLAN(TERM, device, device, OPTIONAL),
     RECORD_PART("predicted", predicted_fields),
-    RECORD(CHOICE, struct plan, groups.ring, "cabling", .words = cablings,
+    RECORD(CHOICE, struct plan, groups.ring, "cabling", .words = topo_cablings,
            .flags = RECORD_OPTIONAL | RECORD_ABSENT | RECORD_ZERO),
     PLAN(INT, group_level, 0, TOPO_LEVELS_MAX - 2, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
     {0}};

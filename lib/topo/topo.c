@@ -93,6 +93,8 @@ void topo_set_host(struct topo *t, int k, const char *host)
     t->host[k] = mem_dup(host);
 }
 
+const char *const topo_cablings[] = {"switch", "ring", NULL};
+
 const char *topo_device_name(enum topo_device device)
 {
     return device == TOPO_CUDA ? "cuda" : "cpu";

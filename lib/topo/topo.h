@@ -175,6 +175,7 @@ void topo_set_rank_flops(struct topo *t, int r, double flops);
 double topo_flops_in(const struct topo *t, enum dtype type);
 /* The fraction of a level's rates that a ring of this many ranks reaches (see ring_loss). */
 double topo_ring_left(const struct topo_level *level, int ranks);
+extern const char *const topo_cablings[]; /* "switch", "ring", by groups.ring; ends with NULL */
 const char *topo_device_name(enum topo_device device); /* "cpu", "cuda" */
 int topo_device_parse(const char *text, enum topo_device *out, struct err *err);
 const char *topo_transport_name(enum topo_transport transport); /* "mpi", "nccl" */

@@ -112,8 +112,7 @@ static void diff_all(struct diff *d, const struct topo *old, const struct topo *
                 diff_number(d, f->key, record_real(f, a), record_real(f, b));
     }
     d->where[0] = 0;
-    diff_words(d, "cabling", old->groups.ring ? "ring" : "switch",
-               t->groups.ring ? "ring" : "switch");
+    diff_words(d, "cabling", topo_cablings[old->groups.ring], topo_cablings[t->groups.ring]);
     diff_words(d, "device", topo_device_name(old->device), topo_device_name(t->device));
     diff_words(d, "transport", topo_transport_name(old->transport),
                topo_transport_name(t->transport));

@@ -130,7 +130,8 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
         rc = twice ? -1 : dtype_parse_compute(value, &g->compute_type, err);
     } else if (strcmp(word, "cabling") == 0) {
         twice = g->cabling != 0;
-        g->cabling = strcmp(value, "ring") == 0 ? 2 : strcmp(value, "switch") == 0;
+        for (int i = 0; topo_cablings[i]; i++)
+            g->cabling = strcmp(value, topo_cablings[i]) == 0 ? 1 + i : g->cabling;
         rc = twice ? -1 : 0;
         if (!g->cabling)
             rc = err_set(err, ERR_INPUT, "'%s', expected switch or ring", value);

@@ -52,10 +52,8 @@ static const char *const transports[] = {
     [TOPO_OVER_MPI] = "mpi", [TOPO_OVER_NCCL] = "nccl", NULL};
 static const char *const types[] = {[DTYPE_F32] = "f32", [DTYPE_BF16] = "bf16", NULL};
 
-static const char *const cablings[] = {"switch", "ring", NULL};
-
 static const struct record rank_fields[] = {
-    RECORD(CHOICE, struct topo, groups.ring, "cabling", .words = cablings, .flags = KNOWN),
+    RECORD(CHOICE, struct topo, groups.ring, "cabling", .words = topo_cablings, .flags = KNOWN),
     RECORD(CHOICE, struct topo, device, "device", .words = devices,
            .flags = RECORD_OPTIONAL | RECORD_BRIEF),
     RECORD(CHOICE, struct topo, transport, "transport", .words = transports, .flags = KNOWN),
