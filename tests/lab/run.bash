@@ -25,7 +25,7 @@ run_setup() {
 hashes() { sed -n 's/.*"step":\([0-9]*\).*"state_hash":"\([0-9a-f]*\)".*/\1 \2/p' "$1/log.jsonl"; }
 
 # lab_run SCRIPT OPTION...: paro-run in the lab while SCRIPT disturbs it, with PLAN and TRAIN as more options of the
-# plan and the run.
+# plan and the run, and links of RATE.
 lab_run() {
     {
         echo '. ./disturb.sh'
@@ -35,7 +35,7 @@ lab_run() {
         echo "$1"
         echo "wait \$run"
     } > job.sh
-    timeout 240 paro-lab --head -g 3 -p 2 -- sh job.sh > said 2>&1
+    timeout 240 paro-lab --head ${RATE:+-r $RATE} -g 3 -p 2 -- sh job.sh > said 2>&1
 }
 
 # said PATTERN: in the log, after date and time.  Which step a checkpoint is of depends on the load.
