@@ -212,13 +212,13 @@ static const struct cli_option options[] = {
      " that the fabric was measured with (default: the fabric's compute_type)",
      CLI_CHOICE_FROM(request.compute_type, PLAN_REQUEST_AUTO, "auto|f32|bf16")},
     {"slow-params", 0, "TYPE", 0,
-     "Send parameters between groups as TYPE: same (the wire type), or int8 for about half of"
-     " bf16's traffic (default: same)",
-     CLI_CHOICE(request.slow_params, "same|int8")},
+     "Send parameters between groups as TYPE: same (the wire type), bf16, or int8 for about"
+     " half of bf16's traffic (default: same)",
+     CLI_CHOICE(request.slow_params, "same|bf16|int8")},
     {"slow-grads", 0, "TYPE", 0,
-     "Send gradients between groups as TYPE: same (the wire type), or int8 for about half of"
-     " bf16's traffic (default: same)",
-     CLI_CHOICE(request.slow_grads, "same|int8")},
+     "Send gradients between groups as TYPE: same (the wire type), bf16, or int8 for about"
+     " half of bf16's traffic (default: same)",
+     CLI_CHOICE(request.slow_grads, "same|bf16|int8")},
     {0}};
 
 static int check(void *args)

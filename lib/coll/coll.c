@@ -66,7 +66,7 @@ int coll_rows(const struct coll *c, const struct coll_spec *spec, int rank,
     int tos = layout_ranges(l, spec->to, rank, spec->elems, to);
     exec_places_init(&places, l->segments * l->groups.count * subchunks, spec->type);
     places.redop = spec->redop;
-    places.coded = spec->coded;
+    places.code = spec->code;
     for (int i = 0; i < places.chunks; i++) {
         struct range r = layout_chunk(l, spec->elems, even, subchunks, i);
         places.elems[i] = r.hi - r.lo;
@@ -208,7 +208,7 @@ static int prepare_runs(struct coll *c, struct coll_handle *h, struct exec_rows 
 {
     int rc;
 
-    if (c->nccl && !h->spec.coded) {
+    if (c->nccl && !h->spec.code) {
         h->scratch_bytes = 0;
         rc = exec_nccl_prepare(c->nccl, rows, &h->nccl, err);
     } else {

@@ -32,7 +32,7 @@
  *
  * STAGES are host memory that the ranks share.  Copies in, messages and copies out overlap,
  * piece by piece.  Coded handles use stages with either transport, since only the MPI executor
- * encodes int8 blocks.
+ * encodes chunks.
  *
  * Errors of a GPU.  Over MPI the run continues, with undefined contents, so that no rank waits
  * for this one in vain; the device keeps the error, and the caller reports it when the ranks
@@ -88,10 +88,10 @@ struct coll_spec {
     enum dtype_op redop;     /* operation of reductions (default: the sum) */
     enum schedule_algo algo; /* auto: algorithm and chunk from the tuning table */
     int64_t chunk_bytes;     /* 0: the default, 60 KiB: under Open MPI's TCP eager limit */
-    /* Sends data between groups as int8 blocks (exec/exec_block8.h), f32 and bf16 alone; exec.h
+    /* The code of data between groups (exec/exec_code.h), f32 and bf16 alone; exec.h
        lists which values are rounded.  Copies need coll_call.round, or coll_round of `in`
        before the run. */
-    int coded;
+    enum exec_code code;
     int stage; /* index of the stage, with a GPU; handles of one stage run one at a time */
 };
 

@@ -75,7 +75,7 @@ struct engine_report {
  * (ENGINE_FIXED_BITS) before it is added to another, and sent and summed as f64, where such
  * sums are exact; loss and norm are summed in fixed point (base/fixed.h).  An element beyond
  * 2^7 / (n s) in one micro-batch counts as not finite, n s being the micro-batches of the
- * global step.  ERR_INPUT with int8 blocks between groups, which round, and on a GPU.
+ * global step.  ERR_INPUT where data between groups are rounded, and on a GPU.
  * apart: a micro-step's gradient never shares a buffer with the accumulator (one more buffer
  * where it would); exact implies it.
  */

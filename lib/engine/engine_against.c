@@ -56,7 +56,7 @@ int engine_against_open(struct engine_against **out, struct engine *first,
 
     if (a->slow_params || a->slow_grads || b->slow_params || b->slow_grads)
         return err_set(err, ERR_INPUT,
-                       "the plan sends int8 blocks between groups: no bound holds against "
+                       "the plan rounds what is sent between groups: no bound holds against "
                        "another strategy, expected 'same'");
     if (!first->exact && (a->moments || b->moments))
         return err_set(

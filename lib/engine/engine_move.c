@@ -37,7 +37,7 @@ static void pack_exact(struct engine_move *m)
 
 static int sends_differences(const struct engine_move *m)
 {
-    return m->outer && m->engine->step.lane[STEP_OUTER_REDUCE].coded;
+    return m->outer && m->engine->step.lane[STEP_OUTER_REDUCE].code;
 }
 
 /* The master less the anchor, which has the same layout: an outer step of rate 0 leaves it in
@@ -152,7 +152,7 @@ static struct engine_move *gather_part(struct engine *e, int unit, int slot, int
 {
     struct engine_unit *u = &e->unit[unit];
     const struct plan *p = e->plan;
-    int coded = e->step.lane[STEP_GATHER].coded, apart = coded || p->param_type != e->seen_type;
+    int coded = e->step.lane[STEP_GATHER].code, apart = coded || p->param_type != e->seen_type;
     struct engine_size *size = part ? u->frozen_size : u->size;
     char *from = part ? engine_frozen(e, u) : u->params, *to = e->buffers.slot[slot];
 
@@ -204,7 +204,7 @@ static struct engine_move *convert_of(struct engine *e, int unit)
                  .in = e->buffers.convert_send,
                  .out = e->buffers.convert_recv,
                  .residual = u->residual[STEP_CONVERT],
-                 .round = e->step.lane[STEP_CONVERT].coded},
+                 .round = e->step.lane[STEP_CONVERT].code},
         .wire = e->reduce_type,
         .src = u->grads,
         .src_type = e->grad_type,
@@ -228,7 +228,7 @@ static struct engine_move *sync_of(struct engine *e, int unit)
         .call = {.handle = &u->size->handle[STEP_SYNC],
                  .in = e->buffers.sync_send,
                  .out = convert ? e->buffers.sync_recv : u->params,
-                 .round = e->step.lane[STEP_SYNC].coded},
+                 .round = e->step.lane[STEP_SYNC].code},
         .wire = e->seen_type,
         .src = u->master,
         .src_type = DTYPE_F32,
@@ -252,7 +252,7 @@ static struct engine_move *outer_reduce_of(struct engine *e, int unit)
                  .in = e->buffers.outer_send,
                  .out = e->buffers.outer_recv,
                  .residual = u->residual[STEP_OUTER_REDUCE],
-                 .round = e->step.lane[STEP_OUTER_REDUCE].coded},
+                 .round = e->step.lane[STEP_OUTER_REDUCE].code},
         .wire = e->outer_type,
         .src = g->elems ? u->master + layout_offset(o->range, o->ranges, g->range->lo) : NULL,
         .src_type = DTYPE_F32,

@@ -120,7 +120,7 @@ static int find_size(struct engine *e, int64_t elems, int frozen, struct engine_
                                  .type = type[kind],
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
                                  .chunk_bytes = e->plan->chunk_bytes,
-                                 .coded = lane->coded,
+                                 .code = lane->code,
                                  .stage = kind};
         if (!lane->trimmed || (frozen && kind != STEP_GATHER))
             continue;
@@ -186,8 +186,8 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
     if (p->model.sparse.share > 0 && p->slow_params)
         return err_set(
             err, ERR_INPUT,
-            "the plan sends int8 blocks between groups, which round masks of a sparse"
-            " model: expected 'same' for parameters");
+            "the plan rounds parameters between groups, which changes masks of a sparse model:"
+            " expected 'same' for parameters");
     int micros = plan_micro_steps(&p->settings);
     double uses = 2.0 * micros * p->model.visits;
     if (uses > STEP_USES_MAX)
@@ -239,7 +239,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
         return -1;
     if (e->exact && (e->plan->slow_params || e->plan->slow_grads))
         return err_set(err, ERR_INPUT,
-                       "the plan sends int8 blocks between groups, which round: expected "
+                       "the plan rounds what is sent between groups: expected "
                        "'same' for exact sums");
     e->micros = plan_count_of(&p->settings, e->world->ranks, e->world->rank);
     layout_init(&e->layout, &e->plan->groups);
@@ -301,7 +301,7 @@ static int open_arenas(struct engine *e, struct err *err)
 
     for (int kind = 0; kind < STEP_COMPUTE; kind++)
         stage[kind] =
-            e->step.shape.has[kind] && (e->transport == COLL_MPI || e->step.lane[kind].coded)
+            e->step.shape.has[kind] && (e->transport == COLL_MPI || e->step.lane[kind].code)
                 ? all[kind]
                 : (struct coll_stage){0};
     int rc = engine_device_memory(e, e->own.used, shared, err);

@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
+#include "exec/exec_code.h"
 #include "schedule/schedule.h"
 
 /*
@@ -26,7 +27,7 @@
  * The scratch chunks of a schedule are always in scratch.  The SLOTS are all chunks of the
  * schedule, followed by its scratch chunks, the same on every rank.
  *
- * CODED places: a row that crosses groups carries the code of its chunk (exec/exec_block8.h),
+ * CODED places: a row that crosses groups carries the code of its chunk (exec/exec_code.h),
  * and the receiver decodes it, or decodes and adds.  Rows inside groups carry plain elements.
  *
  *     copies alone   (gathers, broadcasts)  Passing a code on loses nothing.  Copies are equal
@@ -48,13 +49,13 @@ typedef void (*exec_combine)(void *to, const void *arrived, int64_t n, void *arg
 
 /* Memory of one rank's chunks.  The arrays are owned: exec_places_init makes them. */
 struct exec_places {
-    int chunks; /* the schedule's, without scratch chunks */
-    int coded;  /* 1: rows between groups carry codes; no effect where none are (above) */
+    int chunks;          /* the schedule's, without scratch chunks */
+    enum exec_code code; /* of rows between groups; no effect where none are coded (above) */
     enum dtype type;
     enum dtype_op redop; /* adds; DTYPE_AVG divides complete sums by the ranks */
     int elem_bytes;      /* type's, or those of combine's operands; copies need no type */
-    /* NULL: redop; required if elem_bytes is not type's.  With it redop is DTYPE_SUM and coded
-       is 0. */
+    /* NULL: redop; required if elem_bytes is not type's.  With it redop is DTYPE_SUM and code
+       is EXEC_CODE_SAME. */
     exec_combine combine;
     void *combine_arg;
     int64_t *elems;  /* [chunks] length; 0: the chunk is empty and its rows are dropped */
@@ -111,6 +112,7 @@ struct exec_span { /* a chunk of a coded gather: element offsets in `in` and `ou
 struct exec_rows {
     int rows, selves, spans, slots, ranks;
     int lanes; /* lanes of the schedule, the same on every rank */
+    enum exec_code code;
     enum dtype type;
     enum dtype_op redop;
     int elem_bytes;
@@ -130,7 +132,7 @@ struct exec_rows {
  * Prepares the rows of one rank.  s: the schedule as schedule_gen gives it for that rank,
  * borrowed during the call.  places is copied, so it may be released afterwards; combine_arg
  * stays borrowed.  *r is written on success only, and owned by the caller.  ERR_MISMATCH if a
- * row reads a chunk that the places do not have; ERR_INPUT if places->coded and the type is not
+ * row reads a chunk that the places do not have; ERR_INPUT with a code if the type is not
  * f32 or bf16, or the reduction is not a sum or average.
  */
 int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,

@@ -195,21 +195,3 @@ void block8_add(void *to, const void *a, enum dtype type, const void *code, int6
     decode(v, a ? v : NULL, type, last, 1);
     memcpy((char *)to + (size_t)whole * size, v, left * size);
 }
-
-void block8_decode(void *to, enum dtype type, const void *code, int64_t n)
-{
-    block8_add(to, NULL, type, code, n);
-}
-
-void block8_round(void *x, enum dtype type, float *residual, int64_t n)
-{
-    enum { PIECE = 32 * ELEMS };
-    int8_t code[32 * BYTES];
-
-    for (int64_t at = 0; at < n; at += PIECE) {
-        int64_t part = n - at < PIECE ? n - at : PIECE;
-        char *here = (char *)x + at * dtype_bytes(type);
-        block8_encode(code, here, type, residual ? residual + at : NULL, part);
-        block8_decode(here, type, code, part);
-    }
-}

@@ -37,10 +37,7 @@ int64_t block8_bytes(int64_t n); /* length of the code of n elements */
  * to the rounding of x + residual.  A block that is not finite leaves residuals of 0.
  */
 void block8_encode(void *code, const void *x, enum dtype type, float *residual, int64_t n);
-void block8_decode(void *to, enum dtype type, const void *code, int64_t n);
-/* to[i] = a[i] + decoded[i], as dtype_reduce adds; to may be a. */
+/* to[i] = a[i] + decoded[i], as dtype_reduce adds, or decoded[i] if a is NULL; to may be a. */
 void block8_add(void *to, const void *a, enum dtype type, const void *code, int64_t n);
-/* Replaces x by the decoded values of its code; residual as in block8_encode. */
-void block8_round(void *x, enum dtype type, float *residual, int64_t n);
 
 #endif

@@ -6,7 +6,7 @@
  *   rows of queue (lane 0, to 3)    step 0: c0 c1    step 1: c4    step 2: c0 c1 c2 c3
  *   messages                        [c0 c1]          [c4]          [c0 c1 c2 c3]
  */
-#include "exec/exec_block8.h"
+#include "exec/exec_code.h"
 #include "exec/exec_mpi_inside.h"
 
 enum {
@@ -101,7 +101,7 @@ static int mpi_queues_window_of(const struct exec_mpi_handle *h, const struct ex
     int64_t chunk = h->rows.most_bytes;
 
     if (q->coded)
-        chunk = block8_bytes(chunk / dtype_bytes(h->rows.type));
+        chunk = exec_code_bytes(h->rows.code, chunk / dtype_bytes(h->rows.type));
     int64_t most = q->slot_bytes > chunk ? q->slot_bytes : chunk;
     int64_t n = h->x->window_bytes / (most ? most : 1);
 

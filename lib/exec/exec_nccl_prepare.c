@@ -93,7 +93,7 @@ static int nccl_prepare(struct exec_nccl_handle *h, struct err *err)
         return err_set(err, ERR_INPUT, "a collective is prepared while another one begins");
     if (h->rows.residual_elems || h->rows.spans)
         return err_set(err, ERR_INPUT,
-                       "int8 blocks between groups over NCCL, expected the MPI executor");
+                       "coded data between groups over NCCL, expected the MPI executor");
     turns_init(&h->turns, &h->rows, x->tracks);
     if (make_events(h, err))
         return exec_nccl_fail(x, err);

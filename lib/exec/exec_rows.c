@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "exec/exec_block8.h"
+#include "exec/exec_code.h"
 #include "base/mem.h"
 
 void exec_places_init(struct exec_places *p, int chunks, enum dtype type)
@@ -156,7 +156,7 @@ static void mark_coded(struct exec_rows *r, const struct schedule *s, int rank)
         row->coded = group_of[row->peer] != group_of[rank];
         row->rounded = row->complete && (s->phases & SCHEDULE_GATHER_ACROSS);
         if (row->coded)
-            row->wire_bytes = block8_bytes(elems);
+            row->wire_bytes = exec_code_bytes(r->code, elems);
         int lossy = row->coded && row->kind == EXEC_SEND && row->op == SCHEDULE_ADD;
         if (lossy || row->rounded) {
             row->residual = r->residual_elems;
@@ -167,7 +167,7 @@ static void mark_coded(struct exec_rows *r, const struct schedule *s, int rank)
 
 static int check_code(const struct exec_places *p, const struct schedule *s, struct err *err)
 {
-    if (!p->coded)
+    if (!p->code)
         return 0;
     if (p->type != DTYPE_F32 && p->type != DTYPE_BF16)
         return err_set(err, ERR_INPUT, "a code of %s, expected f32 or bf16",
@@ -200,7 +200,8 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
     int rc = check_code(p, s, err);
     /* Only if the phases cross groups, and both ends of every row finish with equal values. */
     unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS | SCHEDULE_BROADCAST;
-    int coded = p->coded && s->groups.count > 1 && s->phases & across && s->planes == 0;
+    if (s->groups.count > 1 && s->phases & across && s->planes == 0)
+        new.code = exec_code_of(p->code, p->type);
 
     assert(p->chunks == s->chunks);
     for (int c = 0; c < new.slots; c++) {
@@ -218,9 +219,9 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
             rc = rows_add_row(&new, row, rank, &n, err);
     }
     mark_complete(&new, s);
-    if (coded)
+    if (new.code)
         mark_coded(&new, s, rank);
-    if (coded && !rows_sums(s)) {
+    if (new.code && !rows_sums(s)) {
         new.span = mem_new((size_t)p->chunks, sizeof *new.span);
         for (int c = 0; c < p->chunks; c++) {
             if (p->elems[c] == 0 || (p->in_at[c] < 0 && p->out_at[c] < 0))
@@ -251,8 +252,8 @@ void exec_rows_round(const struct exec_rows *r, enum exec_where where, void *buf
         const struct exec_span *span = &r->span[i];
         int64_t at = span->at[where];
         if (at >= 0)
-            block8_round((char *)buffer + at * r->elem_bytes, r->type,
-                         residual ? residual + span->residual : NULL, span->elems);
+            exec_code_round(r->code, (char *)buffer + at * r->elem_bytes, r->type,
+                            residual ? residual + span->residual : NULL, span->elems);
     }
 }
 
@@ -276,7 +277,8 @@ static float *rows_kept(const struct exec_row *row, float *residual)
 void exec_row_code(const struct exec_rows *r, const struct exec_row *row, void *code,
                    const void *from, float *residual)
 {
-    block8_encode(code, from, r->type, rows_kept(row, residual), row->bytes / r->elem_bytes);
+    exec_code_encode(r->code, code, from, r->type, rows_kept(row, residual),
+                     row->bytes / r->elem_bytes);
 }
 
 void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *to,
@@ -284,10 +286,8 @@ void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *
 {
     int64_t n = row->bytes / r->elem_bytes;
 
-    if (row->coded && row->op == SCHEDULE_ADD)
-        block8_add(to, base, r->type, arrived, n);
-    else if (row->coded)
-        block8_decode(to, r->type, arrived, n);
+    if (row->coded)
+        exec_code_add(r->code, to, row->op == SCHEDULE_ADD ? base : NULL, r->type, arrived, n);
     else if (row->op == SCHEDULE_ADD)
         rows_add(r, to, base, arrived, n);
     else if (to != arrived)
@@ -295,7 +295,7 @@ void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *
     if (row->complete && r->redop == DTYPE_AVG)
         dtype_scale(to, r->type, r->ranks, n);
     if (row->rounded)
-        block8_round(to, r->type, rows_kept(row, residual), n);
+        exec_code_round(r->code, to, r->type, rows_kept(row, residual), n);
 }
 
 void exec_rows_release(struct exec_rows *r)

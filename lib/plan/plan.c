@@ -60,19 +60,6 @@ int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err)
                    text);
 }
 
-const char *plan_slow_name(enum plan_slow slow)
-{
-    return slow == PLAN_SLOW_INT8 ? "int8" : "same";
-}
-
-int plan_slow_parse(const char *text, enum plan_slow *out, struct err *err)
-{
-    if (strcmp(text, "same") != 0 && strcmp(text, "int8") != 0)
-        return err_set(err, ERR_INPUT, "'%s', expected same or int8", text);
-    *out = strcmp(text, "int8") == 0 ? PLAN_SLOW_INT8 : PLAN_SLOW_SAME;
-    return 0;
-}
-
 const char *plan_device_name(enum device_kind device)
 {
     return device == DEVICE_CPU ? "cpu" : "cuda";

@@ -147,7 +147,8 @@ struct plan_step {
         enum letter from, to;
         unsigned phases;  /* phases that convert from -> to, for groups of any shape */
         unsigned trimmed; /* without phases that transfer nothing on these groups */
-        int coded;        /* 1: its traffic between groups is coded */
+        enum dtype type;
+        enum exec_code code; /* of its traffic between groups */
     } lane[STEP_COMPUTE];
     struct step_shape shape;
     struct step_space space;

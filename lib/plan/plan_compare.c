@@ -59,8 +59,8 @@ static void settings_init(struct settings *s, const struct plan *p)
     compare_add(s, "moments", "%s", moments_name(p->moments));
     compare_add(s, "compute_type", "%s", dtype_name(p->compute_type));
     compare_add(s, "device", "%s", plan_device_name(p->device));
-    compare_add(s, "slow_params", "%s", plan_slow_name(p->slow_params));
-    compare_add(s, "slow_grads", "%s", plan_slow_name(p->slow_grads));
+    compare_add(s, "slow_params", "%s", exec_code_name(p->slow_params));
+    compare_add(s, "slow_grads", "%s", exec_code_name(p->slow_grads));
     compare_add(s, "prefetch", "%d", p->prefetch);
     compare_add(s, "buckets", "%d", p->buckets);
     if (p->keep >= PLAN_KEEP_ALL)

@@ -12,7 +12,6 @@
 
 #include <math.h>
 
-#include "exec/exec_block8.h"
 #include "pick/pick_auto.h"
 
 enum { F32_BYTES = 4 };
@@ -209,15 +208,10 @@ static enum plan_set cost_set_of(enum step_lane kind)
 
 static void set_elem_bytes(struct plan_cost *b, enum step_lane kind)
 {
-    int params = kind == STEP_GATHER || kind == STEP_SYNC;
-    enum plan_slow slow = params ? b->at->slow_params : b->at->slow_grads;
+    const struct plan_lane *lane = &b->step.lane[kind];
 
-    b->elem_bytes[PLAN_FAST] = b->elem_bytes[PLAN_SLOW] =
-        kind >= STEP_OUTER_REDUCE
-            ? F32_BYTES
-            : dtype_bytes(params ? plan_params_wire(&b->at->settings) : b->at->wire_type);
-    if (slow == PLAN_SLOW_INT8)
-        b->elem_bytes[PLAN_SLOW] = 1 + 1.0 / BLOCK8_ELEMS;
+    b->elem_bytes[PLAN_FAST] = dtype_bytes(lane->type);
+    b->elem_bytes[PLAN_SLOW] = exec_code_elem_bytes(lane->code, lane->type);
 }
 
 double plan_memory_s(const struct plan_cost *b, double bytes)
@@ -242,7 +236,7 @@ static double local_bytes(const struct plan_cost *b, enum step_lane kind, double
 
     switch (kind) {
     case STEP_GATHER:
-        return convert || c->slow_params ? params * (p + sent) : 0;
+        return convert || b->step.space.coded ? params * (p + sent) : 0;
     case STEP_REDUCE:
         return grads * (w + 2 * g);
     case STEP_CONVERT:

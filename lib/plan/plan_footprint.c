@@ -60,6 +60,8 @@ static double residual_elems(const struct plan_cost *b, enum step_lane lane)
     double times[PLAN_SETS][PLAN_LEGS] = {{0}}, all = t->elems[PLAN_TRAINED];
     int leg[PLAN_PHASES];
 
+    if (!b->step.lane[lane].code)
+        return 0;
     plan_legs_of(b->algo, b->step.lane[lane].trimmed, leg);
     if (leg[1] >= 0) /* partial sums, sent out of their group */
         times[PLAN_TRAINED][leg[1]] = 1;
@@ -191,7 +193,7 @@ static struct plan_memory memory_of(const struct plan_cost *b, const struct plan
         }
         m.buffers = (double)(shared.used + own.used + sums_bytes(b, share) + net->kern) -
                     m.params - m.grads - m.optimizer;
-        if (c->slow_grads && c->device == DEVICE_CPU) /* residuals of codings, in host memory */
+        if (c->device == DEVICE_CPU) /* residuals of codings, in host memory */
             m.buffers +=
                 F32_BYTES * (residual_elems(b, STEP_REDUCE) + residual_elems(b, STEP_CONVERT) +
                              residual_elems(b, STEP_OUTER_REDUCE));

@@ -151,12 +151,16 @@ struct plan_step plan_step_of(const struct model *m, const struct plan_settings 
         if (k >= STEP_OUTER_REDUCE ? !apart : apart) /* groups meet in the outer step alone */
             lane->phases &= k >= STEP_OUTER_REDUCE ? 0 : ~across;
         lane->trimmed = layout_phases_trim(l, lane->phases);
-        lane->coded = (k == STEP_GATHER || k == STEP_SYNC ? s->slow_params : s->slow_grads) &&
-                      lane->trimmed & across;
+        int params = k == STEP_GATHER || k == STEP_SYNC;
+        lane->type = params                   ? plan_params_wire(s)
+                     : k >= STEP_OUTER_REDUCE ? DTYPE_F32
+                                              : s->wire_type;
+        if (lane->trimmed & across)
+            lane->code = exec_code_of(params ? s->slow_params : s->slow_grads, lane->type);
         out.shape.has[k] = out.space.has[k] = lane->trimmed != 0;
     }
     int gathers = out.shape.has[STEP_GATHER];
-    out.space.coded = out.lane[STEP_GATHER].coded;
+    out.space.coded = out.lane[STEP_GATHER].code != EXEC_CODE_SAME;
     out.space.apart = out.shape.has[STEP_REDUCE] || s->grad_type != DTYPE_F32;
     out.space.slots = step_slots(&out.shape);
     out.space.read = kern_kind_weight(s->device, s->compute_type,

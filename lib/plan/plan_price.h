@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/moments.h"
 #include "dev/dev.h"
+#include "exec/exec_code.h"
 #include "layout/layout.h"
 #include "model/model.h"
 #include "plan/plan_budget.h"
@@ -21,9 +22,6 @@
 struct plan_strategy {
     enum letter params, grads, optimizer;
 };
-
-/* Wire type between groups: the one used inside them, or int8 blocks (exec_block8.h). */
-enum plan_slow { PLAN_SLOW_SAME, PLAN_SLOW_INT8 };
 
 /* Parses "IIG" or an alias (ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp), in either case. */
 int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err);
@@ -39,8 +37,6 @@ int plan_outer_parse(const char *text, enum letter *out, struct err *err);
 /* Parses a number of visits (keep in PLAN_SETTINGS), or "all": PLAN_KEEP_ALL. */
 int plan_keep_parse(const char *text, int *out, struct err *err);
 /* Parses "same" or "int8". */
-int plan_slow_parse(const char *text, enum plan_slow *out, struct err *err);
-const char *plan_slow_name(enum plan_slow slow);
 /* Parses "cpu" or "cuda". */
 int plan_device_parse(const char *text, enum device_kind *out, struct err *err);
 const char *plan_device_name(enum device_kind device);
@@ -144,7 +140,7 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
  * device        its memory is counted; a plan runs on any device
  * rates_of      device and type that the fabric was measured with, "cpu f32", if they are not
  *               the plan's; otherwise ""
- * slow_params, slow_grads   wire type between groups
+ * slow_params, slow_grads   code of what is sent between groups
  * prefetch      units gathered ahead of the one in use
  * buckets       gradient buckets in flight, 1 or more
  * keep          last visits of the forward whose gathered units stay for the backward; or
@@ -167,7 +163,7 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
     enum letter outer;                                                                         \
     enum dtype param_type, wire_type, grad_type, compute_type;                                 \
     enum moments moments;                                                                      \
-    enum plan_slow slow_params, slow_grads;                                                    \
+    enum exec_code slow_params, slow_grads;                                                    \
     enum device_kind device;                                                                   \
     char rates_of[PLAN_RATES_OF];
 

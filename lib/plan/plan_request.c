@@ -231,15 +231,22 @@ static int set_search(struct plan_search *s, const struct plan_request *request,
                        request->fragments, request->sync_every);
     if (request->sync_every && (model->sparse.share > 0 || request->slow_params))
         return err_set(err, ERR_INPUT, "--sync-every with %s, expected one of them",
-                       model->sparse.share > 0 ? "--trainable sparse" : "--slow-params int8");
+                       model->sparse.share > 0 ? "--trainable sparse" : "--slow-params");
     if (request->outer == LETTER_G && request->slow_grads)
-        return err_set(err, ERR_INPUT, "--slow-grads int8 with --outer G, expected --outer I");
+        return err_set(err, ERR_INPUT, "--slow-grads %s with --outer G, expected --outer I",
+                       exec_code_name(request->slow_grads));
+    int params =
+        c->slow_params && !exec_code_of(c->slow_params, plan_params_wire(&c->settings));
+    if (params ||
+        (c->slow_grads && !c->sync_every && !exec_code_of(c->slow_grads, c->wire_type)))
+        return err_set(err, ERR_INPUT,
+                       "--slow-%s bf16, which is what groups use too, expected same or int8",
+                       params ? "params" : "grads");
     if (model->sparse.share > 0 && (s->at.device != DEVICE_CPU || s->at.slow_params))
-        return err_set(
-            err, ERR_INPUT,
-            s->at.slow_params
-                ? "--trainable sparse with --slow-params int8, which would round masks"
-                : "--trainable sparse on a GPU, expected --device cpu");
+        return err_set(err, ERR_INPUT,
+                       s->at.slow_params
+                           ? "--trainable sparse with --slow-params, which would round masks"
+                           : "--trainable sparse on a GPU, expected --device cpu");
     return set_by_model(&s->at, request, err) || set_batch(s, request, err) ? -1 : 0;
 }
 

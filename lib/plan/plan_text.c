@@ -120,7 +120,7 @@ static const struct record predicted_fields[] = {
     {0}};
 
 RECORD_WORDS(dtype, enum dtype, dtype_parse_compute, dtype_name)
-RECORD_WORDS(slow, enum plan_slow, plan_slow_parse, plan_slow_name)
+RECORD_WORDS(slow, enum exec_code, exec_code_parse, exec_code_name)
 
 static int parse_moments(const char *text, void *out, struct err *err)
 {

@@ -77,7 +77,7 @@ void train_device_print(const struct train *t)
                 m.unpinned ? ", not pinned by this driver (copies are slower)" : "",
                 engine_attention_by(t->engine),
                 t->transport == COLL_MPI ? "MPI"
-                : coded                  ? "NCCL, int8 blocks over MPI"
+                : coded                  ? "NCCL, coded data over MPI"
                                          : "NCCL");
 }
 

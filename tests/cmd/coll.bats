@@ -64,11 +64,13 @@ gives_up() {
     check 5 '[3,2]' by-node no-shared narrow
 }
 
-@test "what crosses groups as int8 blocks" {
-    check 2 2x1 coded
-    check 4 2x2 coded
-    check 5 '[3,2]' coded by-node no-shared
-    check 6 3x2 coded narrow
+@test "what crosses groups as int8 blocks, and f32 as bf16" {
+    check 2 2x1 int8
+    check 4 2x2 int8
+    check 4 2x2 bf16
+    check 5 '[3,2]' int8 by-node no-shared
+    check 5 '[3,2]' bf16 by-node no-shared
+    check 6 3x2 int8 narrow
 }
 
 @test "auto without a table is refused, on every rank" {

@@ -40,7 +40,7 @@ setup() {
 @test "int8 between groups goes over MPI, the rest over NCCL" {
     plan four synth:2x2 tied --strategy NIG --slow-params int8 --slow-grads int8 --accum 2
     both_ways four
-    grep -q '; over NCCL, int8 blocks over MPI$' four-cuda.err
+    grep -q '; over NCCL, coded data over MPI$' four-cuda.err
 }
 
 @test "checkpoints: a run goes on with the other transport to the same bits" {

@@ -57,13 +57,15 @@ check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
     check '[3,2]' tied f32 1 3 sparse=0.93,mode=em,p=0.02
 }
 
-@test "27 strategies, int8 blocks between groups: gradients, 20 losses, equal copies, bytes" {
+@test "27 strategies, int8 blocks and bf16 between groups: gradients, 20 losses, equal copies, bytes" {
     check 2x2 tied bf16 1 20 params8 grads8
     check 2x2 untied f32 2 3 grads8
     check '[3,2]' untied bf16 1 3 grads8
     check '[3,2]' tied f32 2 20 params8
     check 0,1,0,1 untied f32 2 3 params8 grads8
     check 0,1,0,1,0 tied bf16 1 3 params8 grads8
+    check 2x2 untied f32 2 3 params16
+    check '[3,2]' tied f32 1 20 grads16
 }
 
 @test "27 strategies, moments in bf16 and int8: gradients, equal copies, bytes" {

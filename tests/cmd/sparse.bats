@@ -100,7 +100,7 @@ hashes() {
     planned a 2x1 GGG 1 sparse=0.9
     refuses 2 "--against sparse" ranks 2 paro-train a.yaml -d "$TEXT" -o a --against NNN
     refuses 2 "sparse paro-train --init" paro-shard split "$G/llama" -p a.yaml -o c
-    refuses 2 "sparse int8 masks" paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x1 \
+    refuses 2 "sparse slow-params masks" paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x1 \
         --trainable sparse=0.9 --slow-params int8
     refuses 2 "sparse GPU" paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x1 \
         --trainable sparse=0.9 --device cuda

@@ -92,9 +92,9 @@ each() {
     each "abs(\$d->{slow_bytes} / $told - 1) < 0.01" whole/log.jsonl
     plain=$(paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x2 --strategy NNG | sed -n 's/^  slow_bytes: //p')
     perl -e 'exit !(abs($ARGV[0] / $ARGV[1] - 129 / 256) < 0.001)' "$told" "$plain"
-    refuses 2 "int8 round expected 'same' exact" \
+    refuses 2 "rounds between expected 'same' exact" \
         ranks 4 paro-train coded.yaml -d "$TEXT" -o new --exact
-    refuses 2 "int8 another strategy expected 'same'" \
+    refuses 2 "rounds another strategy expected 'same'" \
         ranks 4 paro-train coded.yaml -d "$TEXT" -o new --against NNN
     [ ! -e new ]
     # Coded parameters alone: a resume sees them as the run had left them.

@@ -299,8 +299,9 @@ static void native(struct check *c)
 /* Checks what is refused: rows that travel as codes; NCCL on a processor. */
 static void refusals(struct check *c)
 {
-    struct coll_spec spec = LIST(.from = LETTER_N, .to = LETTER_G, .elems = 640,
-                                 .type = DTYPE_F32, .algo = SCHEDULE_HO_RING, .coded = 1);
+    struct coll_spec spec =
+        LIST(.from = LETTER_N, .to = LETTER_G, .elems = 640, .type = DTYPE_F32,
+             .algo = SCHEDULE_HO_RING, .code = EXEC_CODE_INT8);
     struct exec_nccl_handle *h = NULL;
     struct exec_nccl_options o = {.ranks = 1};
     struct exec_nccl *x = NULL;
@@ -313,7 +314,7 @@ static void refusals(struct check *c)
         must(&c->tap,
              coll_rows(&(struct coll){.layout = c->l}, &spec, c->tap.world->rank, &rows, &err));
         wrong += exec_nccl_prepare(c->x, &rows, &h, &err) == 0 || err.code != ERR_INPUT ||
-                 !strstr(err.text, "int8 blocks");
+                 !strstr(err.text, "coded data");
     }
     must(&c->tap, device_open(&o.device, "cpu", 0, &err));
     wrong += exec_nccl_open(&x, &o, &err) == 0 || err.code != ERR_INPUT;

@@ -78,9 +78,8 @@ static void close_all(struct check *c)
 
 static void run(struct check *c, int i, struct coll_handle *h, int in_place, float *residual)
 {
-    struct coll_call call =
-        LIST(.handle = h, .in = in_place ? c->out[i] : c->in[i], .out = c->out[i],
-             .residual = residual, .round = h->spec.coded);
+    struct coll_call call = LIST(.handle = h, .in = in_place ? c->out[i] : c->in[i],
+                                 .out = c->out[i], .residual = residual, .round = h->spec.code);
 
     must(&c->tap, stream_wait(c->stream[i], coll_push(c->stream[i], &call), &err));
 }
@@ -123,7 +122,8 @@ static void check_bits(struct check *c)
     static const struct {
         const char *what;
         enum letter from, to;
-        int sum, in_place, broadcast, coded;
+        int sum, in_place, broadcast;
+        enum exec_code code;
         enum schedule_algo algo;
     } of[] = {{"all-gather, ring", LETTER_G, LETTER_N, 0, 0, 0, 0, SCHEDULE_RING},
               {"all-gather, HO-Ring", LETTER_G, LETTER_N, 0, 0, 0, 0, SCHEDULE_HO_RING},
@@ -137,7 +137,7 @@ static void check_bits(struct check *c)
               {"broadcast", LETTER_N, LETTER_N, 0, 0, 1, 0, SCHEDULE_HO_RING}};
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        struct coll_spec spec = LIST(.from = of[i].from, .to = of[i].to, .coded = of[i].coded,
+        struct coll_spec spec = LIST(.from = of[i].from, .to = of[i].to, .code = of[i].code,
                                      .elems = ELEMS, .type = DTYPE_F32, .algo = of[i].algo);
         spec.phases = of[i].broadcast ? SCHEDULE_BROADCAST
                       : of[i].sum     ? layout_phases_sum(of[i].from, of[i].to)

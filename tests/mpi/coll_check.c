@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks collectives: coll_check SHAPE [no-shared] [by-node] [narrow] [untuned] [coded], run
- * under mpirun with the shape's ranks ("hosts" takes the groups from the hosts).  Every
+ * Checks collectives: coll_check SHAPE [no-shared] [by-node] [narrow] [untuned] [int8|bf16],
+ * run under mpirun with the shape's ranks ("hosts" takes the groups from the hosts).  Every
  * conversion between layouts, every algorithm (auto too, by a table of its own), several
  * lengths and types, twice through the same handle, compared bit for bit on integer-valued
  * data; every reduction in every type; broadcasts; several at once; a handle that is freed
- * while its run goes on. coded: data between groups travel as int8 blocks, which have these
+ * while its run goes on. int8, bf16: data between groups travel in that code, which has these
  * data exactly; and any data with residuals, three times through a handle, beside the local
  * executor's bits.  Prints "ok N". untuned: no table, and instead of all this the error of each
  * rank with auto, a line each.
@@ -21,7 +21,8 @@ struct check {
     struct stream *stream, *streams[3];
     struct world *world;
     char *in, *out;
-    int runs, coded;
+    enum exec_code code;
+    int runs;
 };
 
 static double value(int sum, int rank, int64_t x)
@@ -104,11 +105,11 @@ static void must(struct check *c, int rc)
 }
 
 /* Whether the code has the data of a conversion exactly: not quotients that are rounded. */
-static int exact_code(const struct check *c, const struct coll_spec *spec)
+static int exact_code(const struct coll_spec *spec)
 {
     int sum = spec->redop == DTYPE_SUM || (spec->redop == DTYPE_AVG && spec->to == LETTER_G);
 
-    return c->coded && sum && (spec->type == DTYPE_F32 || spec->type == DTYPE_BF16);
+    return sum && (spec->type == DTYPE_F32 || spec->type == DTYPE_BF16);
 }
 
 /* One conversion; returns the number of wrong elements. */
@@ -117,7 +118,7 @@ static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum le
     struct coll_handle h;
     int64_t wrong = 0;
 
-    spec->coded = exact_code(c, spec);
+    spec->code = exact_code(spec) ? c->code : EXEC_CODE_SAME;
     must(c, coll_prepare(&c->coll, spec, &h, &err));
     if (spec->algo == SCHEDULE_AUTO) {
         int64_t bytes = spec->elems * dtype_bytes(spec->type);
@@ -203,7 +204,7 @@ static int64_t at_once(struct check *c)
                                      .type = i == 2 ? DTYPE_F64 : DTYPE_F32,
                                      .algo = i == 2 ? SCHEDULE_RING : SCHEDULE_HO_RING};
         spec[i].phases = layout_phases_sum(spec[i].from, spec[i].to);
-        spec[i].coded = exact_code(c, &spec[i]);
+        spec[i].code = exact_code(&spec[i]) ? c->code : EXEC_CODE_SAME;
         must(c, coll_prepare(&c->coll, &spec[i], &h[i], &err));
         fill(c, &spec[i], 1, in);
         call[i] = (struct coll_call){.handle = &h[i], .in = in, .out = out};
@@ -283,7 +284,7 @@ static int64_t any_data(struct check *c)
     for (int i = 0; i < 2 * SCHEDULE_ALGOS; i++) {
         struct coll_spec spec =
             LIST(.elems = 3001, .type = i % 2 ? DTYPE_F32 : DTYPE_BF16,
-                 .algo = (enum schedule_algo)(i / 2), .chunk_bytes = 1000, .coded = 1);
+                 .algo = (enum schedule_algo)(i / 2), .chunk_bytes = 1000, .code = c->code);
         for (int to = 0; to < 3; to++) {
             spec.from = LETTER_N;
             spec.to = (enum letter)to;
@@ -375,7 +376,7 @@ static int checks(struct check *c)
     int64_t wrong = all_of(c, 0, DTYPE_F32, 0, 0) + all_of(c, 1, DTYPE_F32, 0, 0) +
                     all_of(c, 7, DTYPE_BF16, 0, 0) + all_of(c, 997, DTYPE_F32, 64, 1) +
                     all_of(c, ELEMS_MAX, DTYPE_F32, 0, 0) + reductions(c) + at_once(c) +
-                    (c->coded ? any_data(c) : 0);
+                    (c->code ? any_data(c) : 0);
     int rc = wrong ? err_set(&err, ERR_MISMATCH, "%lld wrong", (long long)wrong) : 0;
 
     if (world_agree(c->world, rc, &err))
@@ -395,7 +396,9 @@ int main(int argc, char **argv)
 
     if (argc < 2 || world_open(&c.world, &err))
         return 2;
-    c.coded = requested(argc, argv, "coded");
+    c.code = requested(argc, argv, "int8")   ? EXEC_CODE_INT8
+             : requested(argc, argv, "bf16") ? EXEC_CODE_BF16
+                                             : EXEC_CODE_SAME;
     options.no_shared = requested(argc, argv, "no-shared");
     /* The smallest window that there is: fewer messages in flight than rows of a queue. */
     options.window_bytes = requested(argc, argv, "narrow");

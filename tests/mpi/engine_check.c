@@ -27,6 +27,7 @@
  * 1.1 n 2^-7 W / TURNS and what is said above (not so with params8: the network then sees other
  * parameters).  The run beside which losses are held is off by 2^-7 W in gradients, by the same
  * of |w| in parameters.  And after every step all copies of every state are equal.
+ * params16, grads16: they travel as bf16, which is off by 2^-8 of an element.
  *
  * moments-bf16, moments-int8: how moments are stored, which losses are not held to (their bits
  * are exact_check's); copies and bytes are.
@@ -204,7 +205,8 @@ static void compare_gradient(struct check *c, struct engine *e, const struct pla
     double factor = 1.1 * ((plan->groups.ranks + plan->accum + 2) * u +
                            (plan->groups.ranks + plan->accum) * 0x1p-24);
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
-    double coded = plan->slow_grads ? 1.1 * plan->groups.ranks * 0x1p-7 / turns : 0;
+    double rounds = plan->slow_grads == EXEC_CODE_INT8 ? 0x1p-7 : plan->slow_grads ? 0x1p-8 : 0;
+    double coded = 1.1 * plan->groups.ranks * rounds / turns;
     double order =
         net_sparse_share(&plan->model, plan->compute_type) > 0 ? 40 * 64 * 0x1p-24 : 0;
     int64_t wrong = 0, zero = 0, all = 0;
@@ -428,9 +430,13 @@ static const char *words(struct check *c, int argc, char **argv)
 
     for (int i = 6; i < argc; i++)
         if (strcmp(argv[i], "params8") == 0)
-            c->plan.slow_params = PLAN_SLOW_INT8;
+            c->plan.slow_params = EXEC_CODE_INT8;
         else if (strcmp(argv[i], "grads8") == 0)
-            c->plan.slow_grads = PLAN_SLOW_INT8;
+            c->plan.slow_grads = EXEC_CODE_INT8;
+        else if (strcmp(argv[i], "params16") == 0)
+            c->plan.slow_params = EXEC_CODE_BF16;
+        else if (strcmp(argv[i], "grads16") == 0)
+            c->plan.slow_grads = EXEC_CODE_BF16;
         else if (strncmp(argv[i], "moments-", 8) == 0 &&
                  moments_parse(argv[i] + 8, &c->plan.moments, &err) == 0)
             continue;

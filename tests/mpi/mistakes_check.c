@@ -80,7 +80,7 @@ static void skip(struct check *c, int i, int exact, int coded)
     int ranks = c->world->ranks;
     float range = range_of(c), g = range / 4; /* more than the rest of an element ever is */
 
-    c->plan.slow_params = c->plan.slow_grads = coded ? PLAN_SLOW_INT8 : PLAN_SLOW_SAME;
+    c->plan.slow_params = c->plan.slow_grads = coded ? EXEC_CODE_INT8 : EXEC_CODE_SAME;
     struct engine *e = opened(c, (struct engine_options){.exact = exact});
     c->step = 0;
     step_with(c, e, 0, range - g, 0);

@@ -30,7 +30,7 @@ struct way {                /* a run */
     enum letter outer;
     const char *strategy;
     int fragments, without; /* without: no unit has a turn in the last step */
-    enum plan_slow slow;
+    enum exec_code slow;
 };
 
 static int64_t elems_of(const struct check *c)
@@ -196,7 +196,7 @@ static void check_steps(struct check *c, const char *strategy, enum letter outer
     int64_t elems = elems_of(c);
     struct trained before, after;
     struct state *state = first_states(c);
-    struct way w = {H, 0, 0, lr, momentum, 0, outer, strategy, 0, 0, PLAN_SLOW_SAME};
+    struct way w = {H, 0, 0, lr, momentum, 0, outer, strategy, 0, 0, EXEC_CODE_SAME};
     double moved = 0, apart = 0;
 
     for (w.steps = H; w.steps <= PERIODS * H; w.steps += H) {
@@ -232,7 +232,7 @@ static void check_turns(struct check *c, const char *strategy, enum letter outer
                         double momentum)
 {
     enum { STEPS = 4 };
-    struct way w = {H, 0, 0, lr, momentum, 0, outer, strategy, H, 0, PLAN_SLOW_SAME};
+    struct way w = {H, 0, 0, lr, momentum, 0, outer, strategy, H, 0, EXEC_CODE_SAME};
     int groups = c->plan.groups.count, ok = 1, turns = 0;
     int64_t elems = elems_of(c);
     struct state *state = first_states(c);
@@ -279,14 +279,15 @@ static void check_turns(struct check *c, const char *strategy, enum letter outer
 }
 
 /*
- * One outer step with differences in int8.  An element is rounded by 1/128 of its block's
- * largest at most (exec_block8.h), in each of the g - 1 sends of a partial sum and once for the
- * sum.  The sum of j differences is j M at most, M the largest of all: the mean is off by
- * (g + 1) M / 256.
+ * One outer step with differences in int8 or bf16.  An element is rounded by 1/128 of its
+ * block's largest at most (exec_block8.h), or by 1/256 of itself, in each of the g - 1 sends of
+ * a partial sum and once for the sum.  The sum of j differences is j M at most, M the largest
+ * of all: the mean is off by (g + 1) M / 256, or / 512.
  */
-static void check_coded(struct check *c, const char *strategy, double lr, double momentum)
+static void check_coded(struct check *c, const char *strategy, enum exec_code code, double lr,
+                        double momentum)
 {
-    struct way w = {H, H, 0, lr, momentum, 0, LETTER_I, strategy, 0, 0, PLAN_SLOW_INT8};
+    struct way w = {H, H, 0, lr, momentum, 0, LETTER_I, strategy, 0, 0, code};
     int groups = c->plan.groups.count, ok = 1;
     int64_t elems = elems_of(c), at;
     struct state *state = first_states(c);
@@ -297,7 +298,8 @@ static void check_coded(struct check *c, const char *strategy, double lr, double
     after = run(c, w);
     for (at = 0; at < groups * elems; at++)
         most = fmax(most, fabs((double)before.group[at] - state[at % elems].anchor));
-    double off = lr * (1 + momentum) * most * (groups + 1) / 256;
+    double off =
+        lr * (1 + momentum) * most * (groups + 1) / (code == EXEC_CODE_INT8 ? 256 : 512);
     for (at = 0; at < elems; at++) {
         double was = state[at].anchor;
         double expected = outer_step(mean_of(c, &before, at), &w, &state[at]);
@@ -307,7 +309,7 @@ static void check_coded(struct check *c, const char *strategy, double lr, double
             ok &= after.group[k * elems + at] == after.group[at];
         }
     }
-    expect(c, ok, "differences in int8", strategy);
+    expect(c, ok, exec_code_name(code), strategy);
     expect(c, moved > 4 * off, "a step that is larger than its rounding", strategy);
     mem_free(state);
     mem_free(before.group);
@@ -319,9 +321,9 @@ static void check_coded(struct check *c, const char *strategy, double lr, double
 static void check_alike(struct check *c, const char *strategy, enum letter outer)
 {
     int64_t elems = elems_of(c);
-    struct way w = {H, PERIODS * H, 1, 1, 0, 1, outer, strategy, 0, 0, PLAN_SLOW_SAME};
+    struct way w = {H, PERIODS * H, 1, 1, 0, 1, outer, strategy, 0, 0, EXEC_CODE_SAME};
     struct trained one = run(c, w), each = run(c, (struct way){0, w.steps, 0, 0, 0, 1, outer,
-                                                               "NNN", 0, 0, PLAN_SLOW_SAME});
+                                                               "NNN", 0, 0, EXEC_CODE_SAME});
 
     expect(c, memcmp(one.group, each.group, (size_t)elems * sizeof(float)) == 0,
            "groups with the same data", strategy);
@@ -347,7 +349,7 @@ int main(int argc, char **argv)
         check_steps(&c, strategy[i], outer, 0.7, 0.9);
         check_steps(&c, strategy[i], outer, 1, 0);
         check_turns(&c, strategy[i], outer, 0.7, 0.9);
-        check_coded(&c, strategy[i], 0.7, 0.9);
+        check_coded(&c, strategy[i], i % 2 ? EXEC_CODE_BF16 : EXEC_CODE_INT8, 0.7, 0.9);
         if (equal)
             check_alike(&c, strategy[i], outer);
     }

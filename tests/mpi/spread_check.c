@@ -213,7 +213,7 @@ int main(int argc, char **argv)
         if (strchr(argv[i], '='))
             c.trains = argv[i];
         else
-            c.plan.slow_params = PLAN_SLOW_INT8;
+            c.plan.slow_params = EXEC_CODE_INT8;
     set_up(&c, argv[1], argv[2], argv[3], 1);
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         c.plan.strategy = plan_strategy_at(i);

@@ -9,6 +9,7 @@
 #include <float.h>
 
 #include "exec/exec_block8.h"
+#include "exec/exec_code.h"
 #include "base/rng.h"
 
 enum { MOST = 700, GUARD = 16, GUARDED = 0x5a };
@@ -142,7 +143,7 @@ static void check_decode(struct fields *f, enum dtype type, int n)
 {
     size_t used = (size_t)(n * dtype_bytes(type));
 
-    block8_decode(f->to, type, f->code, n);
+    block8_add(f->to, NULL, type, f->code, n);
     for (int i = 0; i < n; i++)
         assert_true(same(value_of(f->to, type, i), decoded(f->code, i)));
     for (int i = 0; i < GUARD; i++)
@@ -214,7 +215,7 @@ TEST(what_is_not_finite_is_seen)
         residual[i] = 1;
     }
     x[150] = INFINITY;
-    block8_round(x, DTYPE_F32, residual, 300);
+    exec_code_round(EXEC_CODE_INT8, x, DTYPE_F32, residual, 300);
     for (int i = 0; i < 300; i++) {
         assert_int_equal(!isfinite(x[i]), i / 128 == 1);
         assert_true(isfinite(residual[i]));
@@ -234,12 +235,42 @@ TEST(rounding_is_coding)
         r[i] = s[i] = made(SPREAD, 10, i);
     }
     block8_encode(code, x, DTYPE_F32, r, N);
-    block8_decode(x, DTYPE_F32, code, N);
-    block8_round(y, DTYPE_F32, s, N);
+    block8_add(x, NULL, DTYPE_F32, code, N);
+    exec_code_round(EXEC_CODE_INT8, y, DTYPE_F32, s, N);
     assert_memory_equal(x, y, sizeof x);
     assert_memory_equal(r, s, sizeof r);
-    block8_round(y, DTYPE_F32, NULL, N);
+    exec_code_round(EXEC_CODE_INT8, y, DTYPE_F32, NULL, N);
     assert_memory_equal(x, y, sizeof x);
+}
+
+/* bf16 has 8 bits, and no more exponents than f32; by nearbyint, with ties to even. */
+TEST(bf16_is_the_nearest)
+{
+    static float x[MOST], to[MOST], sum[MOST], residual[MOST], was[MOST];
+    static uint16_t code[MOST];
+
+    for (int kind = NORMAL; kind <= ZEROS; kind++)
+        for (int with = 0; with < 2; with++) {
+            for (int i = 0; i < MOST; i++) {
+                x[i] = made((enum kind)kind, 3, i);
+                residual[i] = was[i] = made((enum kind)kind, 4, i) / 256;
+            }
+            exec_code_encode(EXEC_CODE_BF16, code, x, DTYPE_F32, with ? residual : NULL, MOST);
+            exec_code_add(EXEC_CODE_BF16, to, NULL, DTYPE_F32, code, MOST);
+            exec_code_add(EXEC_CODE_BF16, sum, x, DTYPE_F32, code, MOST);
+            for (int i = 0; i < MOST; i++) {
+                float v = x[i] + (with ? was[i] : 0);
+                int ulp = (v == 0 || ilogbf(v) < -126 ? -126 : ilogbf(v)) - 7;
+                float near = (float)ldexp(nearbyint(ldexp((double)v, -ulp)), ulp);
+                assert_true(same((double)to[i], (double)near));
+                assert_true(same((double)sum[i], (double)(x[i] + near)));
+                float lost = with ? isinf(near) ? 0 : v - near : was[i];
+                assert_true(residual[i] == lost);
+            }
+            memcpy(residual, was, sizeof was);
+            exec_code_round(EXEC_CODE_BF16, x, DTYPE_F32, with ? residual : NULL, MOST);
+            assert_memory_equal(x, to, sizeof x);
+        }
 }
 
 /* Values that a block lost come later: over many turns sums of decoded values stay as near to

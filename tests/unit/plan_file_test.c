@@ -203,7 +203,7 @@ TEST(test_settings)
     static const struct {
         const char *as_is, *text;
         int buckets, keep, recompute;
-        enum plan_slow params, grads;
+        enum exec_code params, grads;
         const char *printed; /* NULL: as it was read */
     } cases[] = {
         {runs, runs, 2, 0, 0, 0, 0, NULL},
@@ -214,14 +214,14 @@ TEST(test_settings)
          0, NULL},
         {runs, "prefetch: 1\n", 2, 0, 0, 0, 0, runs},
         {runs, "prefetch: 1\nkeep: 3\n", 2, 3, 0, 0, 0, "\nbuckets: 2\nkeep: 3\nrecompute: no"},
-        {slow, "  slow_params: int8\n  slow_grads: same\n", 2, 0, 0, PLAN_SLOW_INT8, 0, NULL},
-        {slow, "  slow_params: same\n  slow_grads: int8\n", 2, 0, 0, 0, PLAN_SLOW_INT8, NULL},
-        {slow, "  slow_grads: int8\n", 2, 0, 0, 0, PLAN_SLOW_INT8,
+        {slow, "  slow_params: bf16\n  slow_grads: same\n", 2, 0, 0, EXEC_CODE_BF16, 0, NULL},
+        {slow, "  slow_params: same\n  slow_grads: int8\n", 2, 0, 0, 0, EXEC_CODE_INT8, NULL},
+        {slow, "  slow_grads: int8\n", 2, 0, 0, 0, EXEC_CODE_INT8,
          "  slow_params: same\n  slow_grads: int8\n"},
         {slow, "", 2, 0, 0, 0, 0, slow},
         {slow, "  moments: int8\n  slow_params: same\n  slow_grads: same\n", 2, 0, 0, 0, 0,
          NULL},
-        {slow, "  moments: f32\n  slow_grads: int8\n", 2, 0, 0, 0, PLAN_SLOW_INT8,
+        {slow, "  moments: f32\n  slow_grads: int8\n", 2, 0, 0, 0, EXEC_CODE_INT8,
          "  compute: f32\n  slow_params: same\n"},
         {"layered: 1\n", "layered: 3\n", 2, 0, 0, 0, 0, NULL},
         {"layered: 1\n", "", 2, 0, 0, 0, 0, NULL},
@@ -270,11 +270,11 @@ TEST(test_refused)
         {"recompute: no", "recompute: true", "'recompute' is 'true', expected yes or no"},
         {"recompute: no", "recompute: \"\"", "'recompute' is '', expected yes or no"},
         {"slow_params: same", "slow_params: int4",
-         "p.yaml:15: 'types.slow_params' 'int4' expected same int8"},
+         "p.yaml:15: 'types.slow_params' 'int4' expected same bf16 int8"},
         {"slow_params: same", "moments: int4",
          "p.yaml:15: 'types.moments' 'int4' expected f32 bf16 int8"},
-        {"slow_grads: same", "slow_grads: bf16",
-         "p.yaml:16: 'types.slow_grads' 'bf16' expected same int8"},
+        {"slow_grads: same", "slow_grads: f16",
+         "p.yaml:16: 'types.slow_grads' 'f16' expected same bf16 int8"},
         {"slow_grads: same", "slow_grads: same\n  slow_grads: same", "slow_grads"},
         {"algo: ho-ring", "algo: auto",
          "'algo' is 'auto', expected ring, two-level or ho-ring"},

@@ -482,7 +482,7 @@ TEST(test_coded_time)
         struct plan_case c = table_case(&t, &m, 2, 1);
         c.algo = algos[at / 2];
         plan_price_all(&c, plain);
-        c.slow_params = c.slow_grads = PLAN_SLOW_INT8;
+        c.slow_params = c.slow_grads = EXEC_CODE_INT8;
         plan_price_all(&c, coded);
         for (int i = 0; i < PLAN_STRATEGIES; i++) {
             double share = at % 2 ? 1 : 129 / 256.0;
@@ -512,7 +512,7 @@ TEST(test_coded_memory)
     struct plan_case c = table_case(&t, &m, 1, 1);
     c.param_type = c.wire_type = DTYPE_F32;
     plan_price_all(&c, plain);
-    c.slow_params = c.slow_grads = PLAN_SLOW_INT8;
+    c.slow_params = c.slow_grads = EXEC_CODE_INT8;
     plan_price_all(&c, coded);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int at = index_of(cases[i].triple);

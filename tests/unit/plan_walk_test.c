@@ -154,6 +154,12 @@ struct walked { /* a unit; gathers: how often a micro-step gathers it */
     int elems, trained, gathers;
 };
 
+/* 129 bytes for 128 elements: sums of these are exact too. */
+static double walk_coded(enum exec_code code, int bytes)
+{
+    return code == EXEC_CODE_INT8 ? 129.0 / 128 : code == EXEC_CODE_BF16 ? 2 : bytes;
+}
+
 static void walk_strategy(struct walk *w, struct plan_strategy s, struct walked u,
                           const struct plan_case *c)
 {
@@ -163,14 +169,13 @@ static void walk_strategy(struct walk *w, struct plan_strategy s, struct walked 
         {"rRGg", "rRG", "rR"}, {"RGg", "RG", "R"}, {"Gg", "G", ""}};
     static const char *const syncp[3][3] = {{"", "", ""}, {"g", "", ""}, {"Gg", "G", ""}};
 
-    /* 129 bytes for 128 elements: sums of these are exact too. */
-    w->across = c->slow_params ? 129.0 / 128 : w->bytes;
+    w->across = walk_coded(c->slow_params, w->bytes);
     walk_lay_out(w, u.elems - u.trained);
     walk_moves(w, gather[s.params], u.gathers * c->accum);
     walk_lay_out(w, u.trained);
     walk_moves(w, gather[s.params], u.gathers * c->accum);
     walk_moves(w, syncp[s.optimizer][s.params], 1);
-    w->across = c->slow_grads ? 129.0 / 128 : w->bytes;
+    w->across = walk_coded(c->slow_grads, w->bytes);
     walk_moves(w, reduce[s.grads], c->accum);
     walk_moves(w, syncg[s.grads][s.optimizer], 1);
 }
@@ -249,18 +254,19 @@ TEST(test_ragged_by_walk)
             }
 }
 
-/* Int8 blocks of parameters, of gradients, of both: between groups, and nowhere else. */
+/* Codes of parameters, of gradients, of both: between groups, and nowhere else. */
 TEST(test_coded_by_walk)
 {
     static const char *const shapes[] = {"[3]", "[1,1]", "[3,2]", "2x2", "[4,4,3]"};
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int at = 0; at < 9; at++) {
+            enum exec_code code = (i + (size_t)at) % 2 ? EXEC_CODE_INT8 : EXEC_CODE_BF16;
             struct model m = bare(97);
             struct plan_case c = {.accum = 2,
                                   .algo = algos[at % 3],
-                                  .slow_params = at / 3 != 1 ? PLAN_SLOW_INT8 : PLAN_SLOW_SAME,
-                                  .slow_grads = at / 3 ? PLAN_SLOW_INT8 : PLAN_SLOW_SAME};
+                                  .slow_params = at / 3 != 1 ? code : EXEC_CODE_SAME,
+                                  .slow_grads = at / 3 ? code : EXEC_CODE_SAME};
             compare_walk(shapes[i], &m, &c);
         }
 }
