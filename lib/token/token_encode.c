@@ -86,7 +86,12 @@ static int cut_known(struct tokenizer *t, const struct token_step *s, int level,
 
     for (; rc == 0 && p.text < end; p.text = to[n - 1]) {
         const char *from = p.text;
-        for (n = 0; n < TOKEN_WORDS && from < end; from = to[n++]) {
+        for (n = 0; n <= TOKEN_WORDS - TOKEN_BLOCK && from < end; from = to[n - 1]) {
+            int found = token_pattern_ends(s->known, from, end, to + n);
+            if (found) {
+                n += found;
+                continue;
+            }
             /* A longer piece that is no word is for the following steps to cut. */
             const char *near =
                 words && end - from > TOKEN_WORD_MAX ? from + TOKEN_WORD_MAX : end;
@@ -94,6 +99,7 @@ static int cut_known(struct tokenizer *t, const struct token_step *s, int level,
             if (to[n] >= near && near < end)
                 to[n] = token_pattern_end(s->known, t->tables->class, from,
                                           token_window(from, end));
+            n++;
         }
         if (words)
             token_words(t, p.text, to, n);

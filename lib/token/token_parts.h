@@ -243,7 +243,7 @@ struct tokenizer {
 struct token_cached *token_cache_new(void); /* mem_free */
 void token_word(struct tokenizer *t, const char *word, int64_t bytes);
 /* The same for at most TOKEN_WORDS words in a row, which end at to[]. */
-enum { TOKEN_WORDS = 32 };
+enum { TOKEN_WORDS = 128 };
 void token_words(struct tokenizer *t, const char *text, const char *const *to, int n);
 /* Character pairs inside tokens: between other pairs no token of the model reaches across.
    NULL: unknown. */

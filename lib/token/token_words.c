@@ -7,6 +7,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/clones.h"
 #include "token/token_parts.h"
 
 #define LLAMA3(digits)                                                                         \
@@ -106,22 +107,6 @@ static inline unsigned class_at(const unsigned char *class, const char *p, int *
     return c < TOKEN_CLASSES ? class[c] : token_class(c);
 }
 
-/* The end of the letters a to z, eight at a time as far as there are eight. */
-static inline const char *ascii_end(const char *p, const char *end)
-{
-    const uint64_t ones = UINT64_MAX / 255;
-    uint64_t text, low, others = 0;
-
-    for (; !others && end - p >= 8; p += others ? __builtin_ctzll(others) / 8 : 8) {
-        memcpy(&text, p, sizeof text);
-        text = le64toh(text);
-        low = text & 0x7f * ones;
-        others =
-            (text | ~(low + (0x80 - 'a') * ones) | (low + (0x7f - 'z') * ones)) & 0x80 * ones;
-    }
-    return p;
-}
-
 /* The end of the characters of these classes, at most `most`. */
 static inline const char *run_end(const unsigned char *class, unsigned of, int64_t most,
                                   const char *p, const char *end)
@@ -158,8 +143,7 @@ static const char *letters_end(const struct token_pattern *w, const unsigned cha
         lower += n;
         both = k & w->lower ? lower : both;
     }
-    to = w->lower & LOWER ? ascii_end(lower, end) : lower;
-    to = run_end(class, w->lower, INT64_MAX, to, end);
+    to = run_end(class, w->lower, INT64_MAX, lower, end);
     return to > lower || both == p ? to : both;
 }
 
@@ -202,6 +186,138 @@ const char *token_pattern_end(const struct token_pattern *w, const unsigned char
         return to;
     }
     return spaces_end(w, class, p, end);
+}
+
+/* ---- matches in a block of ASCII ---- */
+
+/* Classes of the bytes of a block: bit i is that of byte i.  `blank` is ' ', also a space. */
+struct block {
+    uint64_t letter, upper, number, blank, space, line, quote, beyond;
+};
+
+static const uint64_t ones = UINT64_MAX / 255; /* 1 in each byte */
+
+/* Sets the high bits of the bytes from `first` to `last`; all are below 0x80. */
+static inline uint64_t bytes_between(uint64_t text, char first, char last)
+{
+    return (text + (uint64_t)(0x80 - first) * ones) & ~(text + (uint64_t)(0x7f - last) * ones);
+}
+
+/* Collects the high bits of all bytes. */
+static inline uint64_t high_bits(const uint64_t text[TOKEN_BLOCK / 8])
+{
+    uint64_t bits = 0;
+
+    for (int i = 0; i < TOKEN_BLOCK / 8; i++)
+        bits |= ((text[i] >> 7 & ones) * 0x0102040810204080u >> 56) << 8 * i;
+    return bits;
+}
+
+KERN_CLONES
+static void classify(const char *p, struct block *b)
+{
+    enum { N = TOKEN_BLOCK / 8 };
+    uint64_t all[N], letter[N], upper[N], number[N], blank[N], space[N], line[N], quote[N];
+
+    memcpy(all, p, sizeof all);
+    for (int i = 0; i < N; i++) {
+        all[i] = le64toh(all[i]);
+        uint64_t text = all[i] & 0x7f * ones;
+        letter[i] = bytes_between(text | 0x20 * ones, 'a', 'z');
+        upper[i] = bytes_between(text, 'A', 'Z');
+        number[i] = bytes_between(text, '0', '9');
+        blank[i] = bytes_between(text, ' ', ' ');
+        line[i] = bytes_between(text, '\n', '\n') | bytes_between(text, '\r', '\r');
+        space[i] = (bytes_between(text, '\t', '\r') & ~line[i]) | blank[i];
+        quote[i] = bytes_between(text, '\'', '\'');
+    }
+    *b =
+        (struct block){high_bits(letter), high_bits(upper), high_bits(number), high_bits(blank),
+                       high_bits(space),  high_bits(line),  high_bits(quote),  high_bits(all)};
+}
+
+static inline uint64_t bits_below(int n)
+{
+    return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+}
+
+/* Matches begin after contractions, and not inside them. */
+static uint64_t cut_contractions(const struct token_pattern *w, const struct block *b,
+                                 const char *p, const char *end, uint64_t starts)
+{
+    int suffix = w->contraction == SUFFIX, to = 0;
+
+    for (uint64_t at = b->quote & starts & (suffix ? b->letter << 1 : UINT64_MAX); at;
+         at &= at - 1) {
+        int i = __builtin_ctzll(at), after = (int)(contraction_end(w, p + i, end) - p);
+        if (after == i || (suffix && i == to)) /* one contraction a word */
+            continue;
+        to = after;
+        starts &= bits_below(suffix ? i : i + 1) | ~bits_below(to);
+        starts |= to < 64 ? UINT64_C(1) << to : 0;
+    }
+    return starts;
+}
+
+/* Numbers of at most w->digits digits, or of any number after ' '. */
+static uint64_t number_starts(const struct token_pattern *w, const struct block *b)
+{
+    uint64_t starts = b->number & ~(b->number << 1), next = starts, same = b->number;
+
+    if (!w->digits)
+        return starts & ~(b->blank << 1);
+    for (int k = 1; k <= w->digits; k++)
+        same &= b->number << k;
+    while ((next = next << w->digits & same))
+        starts |= next;
+    return starts;
+}
+
+/*
+ * A bit for each byte that begins a match, if a match begins at p: shifts by one compare with
+ * the byte before.  *known: the bits that the text after the block does not change.
+ */
+static uint64_t match_starts(const struct token_pattern *w, const struct block *b,
+                             uint64_t *known)
+{
+    uint64_t line = w->lines ? b->line : 0, white = b->space | b->line, space = white & ~line;
+    uint64_t other = ~(b->letter | b->number | white), next;
+
+    /* White space may continue after the block. */
+    *known = b->beyond ? (b->beyond & -b->beyond) - 1 : UINT64_MAX;
+    *known &= *known & ~white ? bits_below(65 - __builtin_clzll(*known & ~white)) : 0;
+    /* A sum carries to the end of a run: lines after punctuation belong to it. */
+    uint64_t tail = line & ~(line + (other << 1 & line)), gap = white & ~tail;
+    uint64_t marks = other & ~(other << 1) & ~(b->blank << 1);
+    uint64_t words = b->letter & ~(b->letter << 1);
+    if (w->upper)
+        words |= b->upper & (b->letter & ~b->upper) << 1;
+    words &= ~((w->before ? space | marks : b->blank) << 1);
+    /* Spaces after the last line are cut off, and the last one of several. */
+    uint64_t indent = space & (line & ~tail) << 1;
+    if ((space + indent) & line) /* not after the last line */
+        *known &= (indent & -indent) - 1;
+    if (w->tail && (next = tail << 1 & other))
+        *known &= (next & -next) - 1;
+    return words | number_starts(w, b) | marks | (gap & ~(gap << 1)) | indent |
+           (space & ~(white >> 1));
+}
+
+int token_pattern_ends(const struct token_pattern *w, const char *p, const char *end,
+                       const char *to[TOKEN_BLOCK])
+{
+    struct block b;
+    uint64_t eight, known;
+    int n = 0;
+
+    if (!w->lower || end - p < TOKEN_BLOCK || (memcpy(&eight, p, 8), eight & 0x80 * ones))
+        return 0;
+    classify(p, &b);
+    uint64_t starts = match_starts(w, &b, &known);
+    starts = cut_contractions(w, &b, p, end, starts);
+    for (starts &= known & ~UINT64_C(1); starts; starts &= starts - 1)
+        to[n++] = p + __builtin_ctzll(starts);
+    return n;
 }
 
 /* ---- characters ---- */

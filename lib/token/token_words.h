@@ -25,6 +25,11 @@ void token_classes(unsigned char class[TOKEN_CLASSES]);
  */
 const char *token_pattern_end(const struct token_pattern *w, const unsigned char *class,
                               const char *p, const char *end);
+/* Sets the ends of the first matches from p on.  Returns their number; 0: use
+   token_pattern_end. */
+enum { TOKEN_BLOCK = 64 };
+int token_pattern_ends(const struct token_pattern *w, const char *p, const char *end,
+                       const char *to[TOKEN_BLOCK]);
 
 /* The code point at p, in valid UTF-8; sets its length in bytes. */
 static inline uint32_t token_code_at(const char *p, int *bytes)

@@ -27,7 +27,7 @@ static const char *const patterns[] = {
     BEFORE UPPER "*" LOWER "+" CONTRACTIONS "?|" BEFORE UPPER "+" LOWER "*" CONTRACTIONS
                  "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES,
     "\\p{N}"};
-enum { PATTERNS = sizeof patterns / sizeof *patterns, TEXT = 4 * 64 };
+enum { PATTERNS = sizeof patterns / sizeof *patterns, TEXT = 8 * 128 };
 
 static struct token_regex compile(const char *pattern)
 {
@@ -60,11 +60,18 @@ static int64_t make_any(struct tokenizer *t, const struct token_regex *assigned,
         "-",      "\u3000", "\u0903", "abcdefgh", "ABcdef", "\u212a", "\u2028", "\u20dd"};
     enum { PIECES = sizeof pieces / sizeof *pieces };
     int64_t bytes = 0;
+    uint64_t most = seed % 2 ? 128 : 30; /* long texts are mostly of ASCII */
 
-    for (uint64_t i = 0, n = 1 + rng_u64(3, seed, 0) % 30; i < n; i++) {
+    for (uint64_t i = 0, n = 1 + rng_u64(3, seed, 0) % most; i < n; i++) {
         uint64_t r = rng_u64(3, seed, i + 1);
-        uint32_t code = (uint32_t)(r >> 8) % (r & 16 ? 0x110000 : r & 32 ? 0x3000 : 0x80);
+        int any = most == 30 || r >> 58 == 0;
+        uint32_t code = (uint32_t)(r >> 8) % (!any     ? 0x80
+                                              : r & 16 ? 0x110000
+                                              : r & 32 ? 0x3000
+                                                       : 0x80);
         const char *piece = pieces[(r >> 40) % PIECES];
+        if (!any && (unsigned char)*piece >= 0x80)
+            piece = "\r\n ";
         if (r % 4 == 0 && is_assigned(t, assigned, code))
             bytes +=
                 utf8proc_encode_char((utf8proc_int32_t)code, (utf8proc_uint8_t *)text + bytes);
@@ -82,8 +89,14 @@ static void check_text(struct tokenizer *t, int k, const struct token_regex *r,
 {
     const struct token_pattern *known = token_pattern_of(patterns[k]);
     int64_t at = 0, from, to;
+    const char *end[TOKEN_BLOCK];
+    int ends = 0, i = 0;
 
     while (at < bytes) {
+        if (i == ends) {
+            ends = token_pattern_ends(known, text + at, text + bytes, end);
+            i = 0;
+        }
         if (token_regex_next(t, r, text, bytes, at, &from, &to, &err) <= 0)
             from = bytes;
         int64_t want = from > at ? from : to;
@@ -91,6 +104,9 @@ static void check_text(struct tokenizer *t, int k, const struct token_regex *r,
         if (got != want)
             fail_msg("pattern %d: '%.*s': piece from %d ends at %d, expected %d", k, (int)bytes,
                      text, (int)at, (int)got, (int)want);
+        if (i < ends && end[i++] != text + want)
+            fail_msg("pattern %d: '%.*s': end %d of a block is %d, expected %d", k, (int)bytes,
+                     text, i, (int)(end[i - 1] - text), (int)want);
         at = want;
     }
 }
