@@ -3,8 +3,10 @@
  * Encodes a word: begins with its characters or bytes and merges the pair with the lowest rank,
  * the leftmost of equals, until no pair can be merged.
  */
+#include <endian.h>
 #include <limits.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -217,106 +219,128 @@ static int32_t merge_word(struct tokenizer *t, const char *word, int32_t bytes, 
 /* ---- the cache ---- */
 
 /*
- * Cache of results for short words: texts consist mostly of few distinct words.  Each entry is
- * a cache line; a word may be in either of two, the last one that was added in the first.
+ * Cache of results for short words: texts consist mostly of few distinct words.  Two entries
+ * share a cache line; a word may be in either of two, the last one that was added in the first.
+ * Words that do not fit an entry have a record {count, ids, bytes of the word} in a ring.
  */
-enum { CACHE_PAIRS = 1 << 17, CACHE_BYTES = 32, CACHE_IDS = 7 };
+enum { CACHE_LINES = 1 << 17, CACHE_BYTES = 255, CACHE_IDS = 3, CACHE_RING = 1 << 19 };
 
-struct token_cached {
-    uint64_t word[CACHE_BYTES / 8];
-    unsigned char bytes, count; /* bytes 0: empty */
+struct cached {
+    uint64_t word[2]; /* its bytes, or a hash if there are more than 15; the length on top */
+    int32_t count;    /* 0: ids begins with the number of values that preceded the record */
     int32_t ids[CACHE_IDS];
 };
 
-struct token_cached *token_cache_new(void)
+struct token_cache {
+    struct cached line[CACHE_LINES][2];
+    int32_t ring[CACHE_RING];
+    int64_t written; /* number of values in all, the last CACHE_RING of which are in the ring */
+};
+
+struct token_cache *token_cache_new(void)
 {
-    const size_t bytes = 2 * CACHE_PAIRS * sizeof(struct token_cached);
     void *cache = NULL;
     struct err err;
 
-    (void)mem_buffer((int64_t)bytes, "a cache of words", &cache, &err);
-    return memset(mem_have(cache, "a cache of words"), 0, bytes);
-}
-
-static uint64_t eight_bytes(const char *p)
-{
-    uint64_t n;
-
-    memcpy(&n, p, sizeof n);
-    return n;
-}
-
-static uint64_t four_bytes(const char *p)
-{
-    uint32_t n;
-
-    memcpy(&n, p, sizeof n);
-    return n;
+    (void)mem_buffer(sizeof(struct token_cache), "a cache of words", &cache, &err);
+    return memset(mem_have(cache, "a cache of words"), 0, sizeof(struct token_cache));
 }
 
 /* A word in the form of the cache, and its entries there. */
 struct key {
-    uint64_t word[CACHE_BYTES / 8];
-    struct token_cached *pair;
+    uint64_t word[2];
+    struct cached *line;
 };
 
-/* Represents a short word by parts that overlap. */
-static inline void set_key(const struct tokenizer *t, const char *word, size_t n,
-                           struct key *key)
+/* A word of at most CACHE_BYTES bytes, in a text that ends at `end`. */
+static inline struct key key_of(const struct tokenizer *t, const char *word, size_t n,
+                                const char *end)
 {
-    const char *end = word + n;
-    uint64_t part[CACHE_BYTES / 8] = {0}, hash = n;
+    static const uint64_t masks[][2] = {{UINT64_MAX, UINT64_MAX}, {0, 0}};
+    uint64_t part[2] = {0}, mask[2] = {UINT64_MAX, UINT64_MAX >> 8};
+    struct key key;
 
-    if (n > 16) {
-        part[0] = eight_bytes(word);
-        part[1] = eight_bytes(word + 8);
-        part[2] = eight_bytes(end - 16);
-        part[3] = eight_bytes(end - 8);
-        hash ^= (part[0] ^ part[3]) * 0x9e3779b97f4a7c15u ^ part[2];
-    } else if (n >= 8) {
-        part[0] = eight_bytes(word);
-        part[1] = eight_bytes(end - 8);
-    } else if (n >= 4) {
-        part[0] = four_bytes(word) << 32 | four_bytes(end - 4);
+    if (n >= 16) {
+        part[0] = XXH3_64bits(word, n);
+        memcpy(&part[1], word, sizeof part[1]);
     } else {
-        part[0] = (uint64_t)(unsigned char)word[0] << 16 |
-                  (uint64_t)(unsigned char)word[n / 2] << 8 | (unsigned char)end[-1];
+        memcpy(mask, (const char *)masks + 16 - n, sizeof mask);
+        if (end - word >= 16)
+            memcpy(part, word, sizeof part);
+        else
+            memcpy(part, word, n);
     }
-    hash = (hash ^ part[0]) * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ hash >> 32 ^ part[1]) * 0xc2b2ae3d27d4eb4fu;
-    for (int i = 0; i < CACHE_BYTES / 8; i++)
-        key->word[i] = part[i];
-    key->pair = t->cache + 2 * ((hash >> 32) % CACHE_PAIRS);
-    __builtin_prefetch(key->pair);
-    __builtin_prefetch(key->pair + 1);
+    key.word[0] = le64toh(part[0]) & le64toh(mask[0]);
+    key.word[1] = (le64toh(part[1]) & le64toh(mask[1])) | (uint64_t)n << 56;
+    uint64_t hash = (key.word[0] ^ key.word[1] * 0xc2b2ae3d27d4eb4fu) * 0x9e3779b97f4a7c15u;
+    key.line = t->cache->line[(hash ^ hash >> 32) >> 8 & (CACHE_LINES - 1)];
+    __builtin_prefetch(key.line);
+    return key;
+}
+
+/* The record of an entry; NULL: overwritten, or of another word. */
+static const int32_t *find_record(const struct token_cache *cache, const struct cached *c,
+                                  const char *word, size_t n)
+{
+    int64_t at;
+
+    memcpy(&at, c->ids, sizeof at);
+    const int32_t *record = &cache->ring[at % CACHE_RING];
+    if (cache->written - at > CACHE_RING || (n >= 16 && memcmp(record + 1 + *record, word, n)))
+        return NULL;
+    return record;
+}
+
+static void add_cached(struct token_cache *cache, const struct key *key, const char *word,
+                       size_t n, const int32_t *ids, int32_t count)
+{
+    struct cached *c = key->line;
+    int64_t need = 1 + count + (int64_t)(n / sizeof *ids) + 1, at = cache->written;
+
+    c[1] = c[0];
+    *c = (struct cached){.word = {key->word[0], key->word[1]}};
+    if (n < 16 && count > 0 && count <= CACHE_IDS) {
+        c->count = count;
+        memcpy(c->ids, ids, (size_t)count * sizeof *ids);
+        return;
+    }
+    if (at % CACHE_RING + need > CACHE_RING) /* records are not split */
+        at += CACHE_RING - at % CACHE_RING;
+    int32_t *record = &cache->ring[at % CACHE_RING];
+    *record = count;
+    memcpy(record + 1, ids, (size_t)count * sizeof *ids);
+    memcpy(record + 1 + count, word, n);
+    memcpy(c->ids, &at, sizeof at);
+    cache->written = at + need;
 }
 
 /* t->ids has space for CACHE_IDS tokens, and for each byte of the word. */
-static inline void put_short(struct tokenizer *t, const char *word, int32_t bytes,
+static inline void put_short(struct tokenizer *t, const char *word, size_t n,
                              const struct key *key)
 {
     int32_t *to = t->ids + t->count;
+    const int32_t *record;
 
-    for (const struct token_cached *c = key->pair; c < key->pair + 2; c++) {
-        if (c->word[0] != key->word[0] || c->word[1] != key->word[1] || c->bytes != bytes ||
-            (bytes > 16 && (c->word[2] != key->word[2] || c->word[3] != key->word[3])))
+    for (const struct cached *c = key->line; c < key->line + 2; c++) {
+        if (c->word[0] != key->word[0] || c->word[1] != key->word[1])
             continue;
-        memcpy(to, c->ids, sizeof c->ids);
-        t->count += c->count;
-        return;
+        if (c->count) {
+            memcpy(to, c->ids, sizeof c->ids);
+            t->count += c->count;
+            return;
+        }
+        if ((record = find_record(t->cache, c, word, n))) {
+            memcpy(to, record + 1, (size_t)*record * sizeof *to);
+            t->count += *record;
+            return;
+        }
     }
-    int32_t n = merge_word(t, word, bytes, to);
-    t->count += n;
-    if (n > CACHE_IDS)
-        return;
-    key->pair[1] = key->pair[0];
-    memcpy(key->pair->word, key->word, sizeof key->word);
-    key->pair->bytes = (unsigned char)bytes;
-    key->pair->count = (unsigned char)n;
-    memcpy(key->pair->ids, to, (size_t)n * sizeof *to);
+    int32_t count = merge_word(t, word, (int32_t)n, to);
+    t->count += count;
+    add_cached(t->cache, key, word, n, to, count);
 }
 
-/* Makes space for the tokens of a word. */
+/* Makes space for the tokens of words of so many bytes. */
 static inline void grow_ids(struct tokenizer *t, int64_t bytes)
 {
     size_t need = (size_t)(t->count + bytes + CACHE_IDS);
@@ -327,8 +351,6 @@ static inline void grow_ids(struct tokenizer *t, int64_t bytes)
 
 void token_word(struct tokenizer *t, const char *word, int64_t bytes)
 {
-    struct key key;
-
     while (bytes > 0) {
         int64_t n = bytes;
         if (n > TOKEN_WORD_MAX && !t->tables->bytes)
@@ -337,8 +359,8 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes)
             n = TOKEN_WORD_MAX;
         grow_ids(t, n);
         if (n <= CACHE_BYTES) {
-            set_key(t, word, (size_t)n, &key);
-            put_short(t, word, (int32_t)n, &key);
+            struct key key = key_of(t, word, (size_t)n, word + bytes);
+            put_short(t, word, (size_t)n, &key);
         } else {
             t->count += merge_word(t, word, (int32_t)n, t->ids + t->count);
         }
@@ -352,17 +374,22 @@ void token_words(struct tokenizer *t, const char *text, const char *const *to, i
 {
     struct key key[TOKEN_WORDS];
     const char *from = text;
+    int64_t bytes = 0;
 
-    for (int i = 0; i < n; from = to[i++])
-        if (to[i] - from <= CACHE_BYTES)
-            set_key(t, from, (size_t)(to[i] - from), &key[i]);
+    for (int i = 0; i < n; from = to[i++]) {
+        if (to[i] - from > CACHE_BYTES)
+            continue;
+        key[i] = key_of(t, from, (size_t)(to[i] - from), to[n - 1]);
+        bytes += to[i] - from;
+    }
+    grow_ids(t, bytes);
     for (int i = 0; i < n; text = to[i++]) {
         if (to[i] - text > CACHE_BYTES) {
             token_word(t, text, to[i] - text);
+            grow_ids(t, bytes);
             continue;
         }
-        grow_ids(t, to[i] - text);
-        put_short(t, text, (int32_t)(to[i] - text), &key[i]);
+        put_short(t, text, (size_t)(to[i] - text), &key[i]);
     }
 }
 

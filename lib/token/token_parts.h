@@ -208,7 +208,7 @@ struct token_buffer {
 
 void token_buffer_add(struct token_buffer *b, const char *text, int64_t bytes);
 
-struct token_cached;
+struct token_cache;
 
 /* A part of a word; parts are linked in order, and removed when they are merged. */
 struct token_part {
@@ -225,7 +225,7 @@ struct token_pair {
 struct tokenizer {
     const struct token_tables *tables;
     struct token_tables *owned; /* NULL: owned by another tokenizer */
-    struct token_cached *cache; /* of results for short words */
+    struct token_cache *cache; /* of results for short words */
     struct token_part *part;    /* parts of the current word */
     struct token_pair *heap;
     size_t part_space, heap_space, pairs;
@@ -240,7 +240,7 @@ struct tokenizer {
 };
 
 /* token_merge.c: adds the tokens of a word to t->ids. */
-struct token_cached *token_cache_new(void); /* mem_free */
+struct token_cache *token_cache_new(void); /* mem_free */
 void token_word(struct tokenizer *t, const char *word, int64_t bytes);
 /* The same for at most TOKEN_WORDS words in a row, which end at to[]. */
 enum { TOKEN_WORDS = 128 };
