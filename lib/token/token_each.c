@@ -138,6 +138,7 @@ void token_tables_prepare(struct token_tables *t)
     t->find[0] = token_finder_new(t, 0);
     t->find[1] = token_finder_new(t, 1);
     t->joints = token_joints_new(t);
+    t->joins = token_joins_new(t);
     for (int i = 0; i < t->pre.count; i++) {
         struct token_step *step = &t->pre.step[i];
         struct err err;
@@ -168,6 +169,7 @@ void token_tables_release(struct token_tables *t)
     mem_free(t->prefix);
     mem_free(t->suffix);
     mem_free(t->joints);
+    mem_free(t->joins);
     mem_free(t->template);
     mem_free(t);
 }
@@ -218,22 +220,28 @@ int64_t tokenizer_encode(struct tokenizer *t, const char *text, int64_t bytes, i
 {
     const struct token_tables *a = t->tables;
     int wrap = flags & TOKENIZER_WRAP;
-    size_t before = wrap ? (size_t)a->prefix_count : 0;
-    size_t after = wrap ? (size_t)a->suffix_count : 0;
+    int before = wrap ? a->prefix_count : 0, after = wrap ? a->suffix_count : 0;
     enum token_begins begins = flags & TOKENIZER_CONTINUED ? TOKEN_MIDDLE
                                : flags & TOKENIZER_MIDDLE  ? TOKEN_SEGMENT
                                                            : TOKEN_TEXT;
 
     t->plain = flags & TOKENIZER_PLAIN;
+    t->count = 0;
+    if (!t->ids) {
+        void *space = NULL;
+        if (mem_buffer(bytes / 3 * (int64_t)sizeof *t->ids, "tokens", &space, err))
+            return -1;
+        t->ids = space;
+        t->ids_space = (size_t)bytes / 3;
+    }
+    token_put_ids(t, a->prefix, before);
     if (token_encode_text(t, text, bytes, begins, err))
         return -1;
-    size_t count = (size_t)t->count;
-    int32_t *to = *ids = mem_new(before + count + after, sizeof *to);
-    if (before)
-        memcpy(to, a->prefix, before * sizeof *to);
-    if (count)
-        memcpy(to + before, t->ids, count * sizeof *to);
-    if (after)
-        memcpy(to + before + count, a->suffix, after * sizeof *to);
-    return (int64_t)(before + count + after);
+    token_put_ids(t, a->suffix, after);
+    /* The caller gets the buffer: a second one of its size would cost page faults. */
+    int64_t count = t->count;
+    *ids = mem_have(reallocarray(t->ids, count ? (size_t)count : 1, sizeof **ids), "tokens");
+    t->ids = NULL;
+    t->ids_space = 0;
+    return count;
 }

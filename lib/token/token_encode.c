@@ -165,10 +165,11 @@ static int encode_run_steps(struct tokenizer *t, int level, struct piece p, stru
 
 /* ---- segments ---- */
 
-static void encode_put_id(struct tokenizer *t, int32_t id)
+void token_put_ids(struct tokenizer *t, const int32_t *ids, int count)
 {
-    t->ids = mem_grow(t->ids, &t->ids_space, (size_t)t->count + 1, sizeof *t->ids);
-    t->ids[t->count++] = id;
+    t->ids = mem_grow(t->ids, &t->ids_space, (size_t)(t->count + count), sizeof *t->ids);
+    for (int i = 0; i < count; i++)
+        t->ids[t->count++] = ids[i];
 }
 
 /* Adds a normalized text: normalized added tokens, and the words between them. */
@@ -190,7 +191,7 @@ static int put_normalized(struct tokenizer *t, const char *text, int64_t bytes,
             return -1;
         if (!found)
             break;
-        encode_put_id(t, f.id);
+        token_put_ids(t, &f.id, 1);
         done = f.to > done ? f.to : done;
         p = f.next;
     }
@@ -264,14 +265,13 @@ int token_encode_text(struct tokenizer *t, const char *text, int64_t bytes,
     struct token_found f;
 
     token_state_prepare(t);
-    t->count = 0;
     for (int found = 1; found; begins = TOKEN_SEGMENT) {
         found = a->find[0] && token_finder_next(a->find[0], text, done, p, end, t->plain, &f);
         if (put_segment(t, done, found ? f.from : end, begins, err))
             return -1;
         if (!found)
             break;
-        encode_put_id(t, f.id);
+        token_put_ids(t, &f.id, 1);
         done = f.to > done ? f.to : done;
         p = f.next;
     }

@@ -65,40 +65,52 @@ static struct token_pair heap_pop(struct tokenizer *t)
     return top;
 }
 
-/* Merges ids[0 .. n) in place; returns their new number.  For few ids. */
-static int32_t merge_few(const struct token_vocab *v, int32_t *ids, int32_t n)
+static inline struct token_join join_of(const struct token_vocab *v, int32_t left,
+                                        int32_t right)
 {
-    const struct token_merge *pair[MERGE_FEW]; /* of ids i and i + 1 */
+    const struct token_merge *m = token_vocab_pair(v, left, right);
+
+    return m ? (struct token_join){m->rank, m->to} : (struct token_join){INT_MAX, -1};
+}
+
+/*
+ * Merges ids[0 .. n) in place; returns their new number.  For few ids.  bytes: the word, if
+ * these are the ids of its bytes.
+ */
+static int32_t merge_few(const struct token_tables *a, const unsigned char *bytes, int32_t *ids,
+                         int32_t n)
+{
+    struct token_join join[MERGE_FEW]; /* of ids i and i + 1 */
 
     for (int32_t i = 0; i < n - 1; i++)
-        pair[i] = token_vocab_pair(v, ids[i], ids[i + 1]);
+        join[i] = bytes ? a->joins[bytes[i] << 8 | bytes[i + 1]]
+                        : join_of(&a->vocab, ids[i], ids[i + 1]);
     for (;;) {
         int32_t at = -1, rank = INT_MAX;
         for (int32_t i = 0; i < n - 1; i++) {
-            if (pair[i] && pair[i]->rank < rank) {
-                rank = pair[i]->rank;
-                at = i;
-            }
+            at = join[i].rank < rank ? i : at;
+            rank = join[i].rank < rank ? join[i].rank : rank;
         }
         if (at < 0)
             return n;
-        ids[at] = pair[at]->to;
+        ids[at] = join[at].to;
         n--;
         memmove(ids + at + 1, ids + at + 2, (size_t)(n - at - 1) * sizeof *ids);
-        memmove(pair + at, pair + at + 1, (size_t)(n - at - 1) * sizeof *pair);
+        memmove(join + at, join + at + 1, (size_t)(n - at - 1) * sizeof *join);
         if (at < n - 1)
-            pair[at] = token_vocab_pair(v, ids[at], ids[at + 1]);
+            join[at] = join_of(&a->vocab, ids[at], ids[at + 1]);
         if (at > 0)
-            pair[at - 1] = token_vocab_pair(v, ids[at - 1], ids[at]);
+            join[at - 1] = join_of(&a->vocab, ids[at - 1], ids[at]);
     }
 }
 
-static int32_t merge_ids(struct tokenizer *t, int32_t *ids, int32_t n)
+static int32_t merge_ids(struct tokenizer *t, const char *word, int32_t *ids, int32_t n)
 {
     int32_t count = 0;
 
     if (n <= MERGE_FEW)
-        return merge_few(&t->tables->vocab, ids, n);
+        return merge_few(t->tables, t->tables->joins ? (const unsigned char *)word : NULL, ids,
+                         n);
     t->part = mem_grow(t->part, &t->part_space, (size_t)n, sizeof *t->part);
     t->pairs = 0;
     for (int32_t i = 0; i < n; i++)
@@ -213,7 +225,7 @@ static int32_t merge_word(struct tokenizer *t, const char *word, int32_t bytes, 
         ids[0] = whole;
         return 1;
     }
-    return merge_ids(t, ids, first_ids(a, word, bytes, ids));
+    return merge_ids(t, word, ids, first_ids(a, word, bytes, ids));
 }
 
 /* ---- the cache ---- */
@@ -391,6 +403,19 @@ void token_words(struct tokenizer *t, const char *text, const char *const *to, i
         }
         put_short(t, text, (size_t)(to[i] - text), &key[i]);
     }
+}
+
+struct token_join *token_joins_new(const struct token_tables *a)
+{
+    const int32_t *byte = a->model.byte;
+    int known = a->bytes;
+
+    for (int b = 0; b < 256; b++)
+        known &= byte[b] >= 0;
+    struct token_join *joins = known ? mem_new(1 << 16, sizeof *joins) : NULL;
+    for (int i = 0; known && i < 1 << 16; i++)
+        joins[i] = join_of(&a->vocab, byte[i >> 8], byte[i & 0xff]);
+    return joins;
 }
 
 /* ---- texts without words ---- */

@@ -33,6 +33,11 @@ struct token_merge {
     int32_t rank, to;
 };
 
+/* A merge of two known tokens; to < 0: there is none. */
+struct token_join {
+    int32_t rank, to;
+};
+
 struct token_vocab {
     char *text; /* all pieces, one after the other */
     size_t text_space, text_bytes;
@@ -177,6 +182,7 @@ struct token_tables {
     /* Finders of added tokens before and after normalization; NULL: none */
     struct token_finder *find[2];
     uint64_t *joints;
+    struct token_join *joins; /* [256 * 256] merges of two bytes; NULL: some have no token */
     unsigned char class[TOKEN_CLASSES]; /* if the pre-tokenizers have a known pattern */
     char *template;                     /* the folder's chat template, owned; NULL: none */
     int cuttable;                       /* texts may be encoded in parts: see token_each.c */
@@ -225,7 +231,7 @@ struct token_pair {
 struct tokenizer {
     const struct token_tables *tables;
     struct token_tables *owned; /* NULL: owned by another tokenizer */
-    struct token_cache *cache; /* of results for short words */
+    struct token_cache *cache;  /* of results for short words */
     struct token_part *part;    /* parts of the current word */
     struct token_pair *heap;
     size_t part_space, heap_space, pairs;
@@ -245,6 +251,7 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes);
 /* The same for at most TOKEN_WORDS words in a row, which end at to[]. */
 enum { TOKEN_WORDS = 128 };
 void token_words(struct tokenizer *t, const char *text, const char *const *to, int n);
+struct token_join *token_joins_new(const struct token_tables *t);
 /* Character pairs inside tokens: between other pairs no token of the model reaches across.
    NULL: unknown. */
 uint64_t *token_joints_new(const struct token_tables *t);
@@ -288,7 +295,8 @@ void token_finder_free(struct token_finder *f);
 int token_finder_next(const struct token_finder *f, const char *begin, const char *done,
                       const char *p, const char *end, int plain, struct token_found *found);
 
-/* token_encode.c: appends the tokens of a text to t->ids. */
+/* token_encode.c: appends tokens, and those of a text, to t->ids. */
+void token_put_ids(struct tokenizer *t, const int32_t *ids, int count);
 int token_encode_text(struct tokenizer *t, const char *text, int64_t bytes,
                       enum token_begins begins, struct err *err);
 /* token_each.c: builds the data for encoding, after the tables are read. */
