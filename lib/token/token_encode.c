@@ -228,8 +228,7 @@ static int utf8_step(const char *p, int64_t left)
 static const char *utf8_end(const char *p, const char *end, int valid)
 {
     while (p < end) {
-        uint64_t eight;
-        if (valid && end - p >= 8 && (memcpy(&eight, p, 8), !(eight & 0x8080808080808080u))) {
+        if (valid && token_is_ascii(p, end)) {
             p += 8;
             continue;
         }

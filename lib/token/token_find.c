@@ -21,6 +21,7 @@ struct token_finder {
     size_t space;
     int32_t nodes;
     uint64_t begins[1024]; /* a bit for each pair of bytes that begins a token */
+    int first;             /* the byte that begins all tokens; -1: there are several */
 };
 
 static int32_t child_of(const struct token_finder *f, int32_t at, unsigned char byte)
@@ -43,7 +44,9 @@ static int32_t find_add_node(struct token_finder *f, int32_t parent, unsigned ch
 static void add_token(struct token_finder *f, int32_t added, const char *text, int64_t bytes)
 {
     int32_t at = 0;
+    int first = (unsigned char)*text;
 
+    f->first = f->nodes == 1 || f->first == first ? first : -1;
     for (int64_t i = 0; i < bytes; i++) {
         int32_t next = child_of(f, at, (unsigned char)text[i]);
         at = next >= 0 ? next : find_add_node(f, at, (unsigned char)text[i]);
@@ -138,6 +141,8 @@ int token_finder_next(const struct token_finder *f, const char *begin, const cha
     const char *to = NULL;
 
     for (; p < end; p++) {
+        if (f->first >= 0 && !(p = memchr(p, f->first, (size_t)(end - p))))
+            break;
         unsigned both =
             (unsigned)(unsigned char)p[0] << 8 | (p + 1 < end ? (unsigned char)p[1] : 0);
         if (!(f->begins[both >> 6] >> (both & 63) & 1))

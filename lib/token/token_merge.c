@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 #include <limits.h>
+#include <stddef.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -245,8 +246,8 @@ struct cached {
 
 struct token_cache {
     struct cached line[CACHE_LINES][2];
-    int32_t ring[CACHE_RING];
     int64_t written; /* number of values in all, the last CACHE_RING of which are in the ring */
+    int32_t ring[CACHE_RING];
 };
 
 struct token_cache *token_cache_new(void)
@@ -255,7 +256,7 @@ struct token_cache *token_cache_new(void)
     struct err err;
 
     (void)mem_buffer(sizeof(struct token_cache), "a cache of words", &cache, &err);
-    return memset(mem_have(cache, "a cache of words"), 0, sizeof(struct token_cache));
+    return memset(mem_have(cache, "a cache of words"), 0, offsetof(struct token_cache, ring));
 }
 
 /* A word in the form of the cache, and its entries there. */

@@ -91,12 +91,18 @@ static int begins_part(uint32_t code)
            (code < 0x1100 || code > 0x11ff);
 }
 
-static void add_nfc(struct token_buffer *to, const char *text, int64_t bytes)
+/* Returns 0 and adds nothing if the text is in form C. */
+static int add_nfc(struct token_buffer *to, const char *text, int64_t bytes)
 {
     const char *end = text + bytes, *done = text, *start = text, *p = text;
     int n;
 
     while (p < end) {
+        if (token_is_ascii(p, end)) {
+            start = p + 7;
+            p += 8;
+            continue;
+        }
         if ((unsigned char)*p < 0xcc) { /* below U+0300 */
             start = p;
             p += (unsigned char)*p < 0x80 ? 1 : 2;
@@ -114,7 +120,9 @@ static void add_nfc(struct token_buffer *to, const char *text, int64_t bytes)
         add_form(to, start, p - start, UTF8PROC_COMPOSE);
         done = start = p;
     }
-    token_buffer_add(to, done, end - done);
+    if (done > text)
+        token_buffer_add(to, done, end - done);
+    return done > text;
 }
 
 /* Lowercases: simple mappings, and the one character that becomes two. */
@@ -196,15 +204,17 @@ int token_normalize(struct tokenizer *t, const struct token_steps *steps,
     static const int forms[] = {[TOKEN_NFD] = UTF8PROC_DECOMPOSE,
                                 [TOKEN_NFKC] = UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
                                 [TOKEN_NFKD] = UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT};
+    int written = 0;
 
     for (int i = 0; i < steps->count; i++) {
         const struct token_step *s = &steps->step[i];
-        struct token_buffer *to = &buffer[i % 2];
+        struct token_buffer *to = &buffer[written % 2];
         to->bytes = 0;
         token_buffer_add(to, "", 0); /* allocates, in case all is removed */
         switch (s->kind) {
         case TOKEN_NFC:
-            add_nfc(to, *text, *bytes);
+            if (!add_nfc(to, *text, *bytes))
+                continue;
             break;
         case TOKEN_LOWERCASE:
             add_lower(to, *text, *bytes);
@@ -227,6 +237,7 @@ int token_normalize(struct tokenizer *t, const struct token_steps *steps,
         }
         *text = to->text;
         *bytes = to->bytes;
+        written++; /* the other buffer is free now */
     }
     return 0;
 }

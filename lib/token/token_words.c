@@ -307,10 +307,10 @@ int token_pattern_ends(const struct token_pattern *w, const char *p, const char 
                        const char *to[TOKEN_BLOCK])
 {
     struct block b;
-    uint64_t eight, known;
+    uint64_t known;
     int n = 0;
 
-    if (!w->lower || end - p < TOKEN_BLOCK || (memcpy(&eight, p, 8), eight & 0x80 * ones))
+    if (!w->lower || end - p < TOKEN_BLOCK || !token_is_ascii(p, end))
         return 0;
     classify(p, &b);
     uint64_t starts = match_starts(w, &b, &known);

@@ -3,6 +3,7 @@
 #define TOKEN_WORDS_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "token/token.h"
 
@@ -50,6 +51,14 @@ static inline uint32_t token_code_at(const char *p, int *bytes)
     }
     *bytes = 4;
     return (u[0] & 7u) << 18 | (u[1] & 0x3fu) << 12 | (u[2] & 0x3fu) << 6 | (u[3] & 0x3fu);
+}
+
+/* Whether there are eight bytes at p, of ASCII. */
+static inline int token_is_ascii(const char *p, const char *end)
+{
+    uint64_t eight;
+
+    return end - p >= 8 && (memcpy(&eight, p, sizeof eight), !(eight & 0x8080808080808080u));
 }
 
 /* The beginning of the character that ends before p; the result is in [text, p). */

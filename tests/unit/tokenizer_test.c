@@ -335,9 +335,9 @@ TEST(runs_of_marks)
     static const char *const piece[] = {"a",      "\u00e9", "\u0301", "\u0316",     "\u0327",
                                         "\u0345", "\u0f71", "\u1100", "\u1161",     "b",
                                         "\u0308", "\u0344", "\ufdfa", "\U0001d15e", "\u0958",
-                                        "\u05b0", "\u0f73", "\u212b"};
+                                        "\u05b0", "\u0f73", "\u212b", "abcdefgh"};
     enum { PIECES_HERE = sizeof piece / sizeof *piece };
-    char text[80 * 4 + 1], *run = mem_new(4 * LONG + 1, 1);
+    char text[80 * 8 + 1], *run = mem_new(4 * LONG + 1, 1);
 
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
         char json[200];
@@ -369,6 +369,21 @@ TEST(runs_of_marks)
         tokenizer_close(t);
     }
     mem_free(run);
+}
+
+/* A step reads what the last step that changed the text wrote. */
+TEST(steps_that_change_nothing)
+{
+    struct tokenizer *t = parse_small(
+        "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Lowercase\"}, "
+        "{\"type\": \"NFC\"}, {\"type\": \"Replace\", \"pattern\": {\"String\": \"a\"}, "
+        "\"content\": \"bcd\"}]}, " MODEL,
+        NULL);
+    const char *text = "AbAAAAAAAA";
+
+    assert_int_equal(normalize(t, &text, 10), 28);
+    assert_memory_equal(text, "bcdbbcdbcdbcdbcdbcdbcdbcdbcd", 28);
+    tokenizer_close(t);
 }
 
 #define SPACED(scheme)                                                                         \
