@@ -218,8 +218,10 @@ int64_t tokenizer_cut(const struct tokenizer *t, const char *text, int64_t at, i
 int64_t tokenizer_encode(struct tokenizer *t, const char *text, int64_t bytes, int flags,
                          int32_t **ids, struct err *err)
 {
+    enum { FEW = 1 << 10 };
     const struct token_tables *a = t->tables;
     int wrap = flags & TOKENIZER_WRAP;
+    int64_t guess = bytes / 3 + FEW;
     int before = wrap ? a->prefix_count : 0, after = wrap ? a->suffix_count : 0;
     enum token_begins begins = flags & TOKENIZER_CONTINUED ? TOKEN_MIDDLE
                                : flags & TOKENIZER_MIDDLE  ? TOKEN_SEGMENT
@@ -227,20 +229,26 @@ int64_t tokenizer_encode(struct tokenizer *t, const char *text, int64_t bytes, i
 
     t->plain = flags & TOKENIZER_PLAIN;
     t->count = 0;
-    if (!t->ids) {
+    if (guess > (int64_t)t->ids_space) {
         void *space = NULL;
-        if (mem_buffer(bytes / 3 * (int64_t)sizeof *t->ids, "tokens", &space, err))
+        if (mem_buffer(guess * (int64_t)sizeof *t->ids, "tokens", &space, err))
             return -1;
+        mem_free(t->ids);
         t->ids = space;
-        t->ids_space = (size_t)bytes / 3;
+        t->ids_space = (size_t)guess;
     }
     token_put_ids(t, a->prefix, before);
     if (token_encode_text(t, text, bytes, begins, err))
         return -1;
     token_put_ids(t, a->suffix, after);
-    /* The caller gets the buffer: a second one of its size would cost page faults. */
+    /* The caller gets the buffer of many tokens: a second one would cost page faults. */
     int64_t count = t->count;
-    *ids = mem_have(reallocarray(t->ids, count ? (size_t)count : 1, sizeof **ids), "tokens");
+    if (count <= FEW) {
+        *ids = mem_new((size_t)count, sizeof **ids);
+        memcpy(*ids, t->ids, (size_t)count * sizeof **ids);
+        return count;
+    }
+    *ids = mem_have(reallocarray(t->ids, (size_t)count, sizeof **ids), "tokens");
     t->ids = NULL;
     t->ids_space = 0;
     return count;

@@ -308,11 +308,16 @@ int token_pattern_ends(const struct token_pattern *w, const char *p, const char 
 {
     struct block b;
     uint64_t known;
-    int n = 0;
+    char last[TOKEN_BLOCK];
+    int n = 0, whole = end - p >= TOKEN_BLOCK;
 
-    if (!w->lower || end - p < TOKEN_BLOCK || !token_is_ascii(p, end))
+    if (!w->lower || !token_is_ascii(p, end))
         return 0;
-    classify(p, &b);
+    if (!whole) { /* as if text of other characters came after it */
+        memset(last, 0x80, sizeof last);
+        memcpy(last, p, (size_t)(end - p));
+    }
+    classify(whole ? p : last, &b);
     uint64_t starts = match_starts(w, &b, &known);
     starts = cut_contractions(w, &b, p, end, starts);
     for (starts &= known & ~UINT64_C(1); starts; starts &= starts - 1)
