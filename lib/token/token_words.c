@@ -206,11 +206,13 @@ static inline uint64_t bytes_between(uint64_t text, char first, char last)
 /* Collects the high bits of all bytes. */
 static inline uint64_t high_bits(const uint64_t text[TOKEN_BLOCK / 8])
 {
-    uint64_t bits = 0;
+    unsigned char byte[TOKEN_BLOCK / 8];
+    uint64_t bits;
 
     for (int i = 0; i < TOKEN_BLOCK / 8; i++)
-        bits |= ((text[i] >> 7 & ones) * 0x0102040810204080u >> 56) << 8 * i;
-    return bits;
+        byte[i] = (unsigned char)((text[i] >> 7 & ones) * 0x0102040810204080u >> 56);
+    memcpy(&bits, byte, sizeof bits);
+    return le64toh(bits);
 }
 
 KERN_CLONES
