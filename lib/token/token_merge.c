@@ -66,6 +66,11 @@ static struct token_pair heap_pop(struct tokenizer *t)
     return top;
 }
 
+/* A merge of two known tokens; to < 0: there is none. */
+struct token_join {
+    int32_t rank, to;
+};
+
 static inline struct token_join join_of(const struct token_vocab *v, int32_t left,
                                         int32_t right)
 {
@@ -292,8 +297,8 @@ static inline struct key key_of(const struct tokenizer *t, const char *word, siz
 }
 
 /* The record of an entry; NULL: overwritten, or of another word. */
-static const int32_t *find_record(const struct token_cache *cache, const struct cached *c,
-                                  const char *word, size_t n)
+static const int32_t *cached_record(const struct token_cache *cache, const struct cached *c,
+                                    const char *word, size_t n)
 {
     int64_t at;
 
@@ -342,7 +347,7 @@ static inline void put_short(struct tokenizer *t, const char *word, size_t n,
             t->count += c->count;
             return;
         }
-        if ((record = find_record(t->cache, c, word, n))) {
+        if ((record = cached_record(t->cache, c, word, n))) {
             memcpy(to, record + 1, (size_t)*record * sizeof *to);
             t->count += *record;
             return;

@@ -33,11 +33,6 @@ struct token_merge {
     int32_t rank, to;
 };
 
-/* A merge of two known tokens; to < 0: there is none. */
-struct token_join {
-    int32_t rank, to;
-};
-
 struct token_vocab {
     char *text; /* all pieces, one after the other */
     size_t text_space, text_bytes;
@@ -248,15 +243,12 @@ struct tokenizer {
 /* token_merge.c: adds the tokens of a word to t->ids. */
 struct token_cache *token_cache_new(void); /* mem_free */
 void token_word(struct tokenizer *t, const char *word, int64_t bytes);
-/* The same for at most TOKEN_WORDS words in a row, which end at to[]. */
-enum { TOKEN_WORDS = 128 };
+enum { TOKEN_WORDS = 128 }; /* the same for at most so many words in a row, which end at to[] */
 void token_words(struct tokenizer *t, const char *text, const char *const *to, int n);
 struct token_join *token_joins_new(const struct token_tables *t);
-/* Character pairs inside tokens: between other pairs no token of the model reaches across.
-   NULL: unknown. */
+/* Character pairs inside tokens, between others no token reaches across; NULL: unknown. */
 uint64_t *token_joints_new(const struct token_tables *t);
-/* Adds the tokens of a text that is not split into words; cuts it where no merge is
-   possible. */
+/* Adds the tokens of a text that is not split into words; cuts it where nothing merges. */
 void token_stretch(struct tokenizer *t, const char *text, int64_t bytes);
 
 /*
