@@ -126,6 +126,7 @@ struct engine_memory {
     double planned_bytes;
 };
 void engine_memory(const struct engine *e, struct engine_memory *m);
+int engine_coded(const struct engine *e); /* 1: data between groups are rounded */
 const char *engine_attention_by(const struct engine *e); /* names the kernels of attention */
 struct net_graphs_report engine_graphs(const struct engine *e);
 

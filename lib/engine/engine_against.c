@@ -54,9 +54,9 @@ int engine_against_open(struct engine_against **out, struct engine *first,
     struct engine_against *g;
     int64_t shard = 0;
 
-    if (a->slow_params || a->slow_grads || b->slow_params || b->slow_grads)
+    if (engine_coded(first) || engine_coded(second))
         return err_set(err, ERR_INPUT,
-                       "the plan rounds what is sent between groups: no bound holds against "
+                       "the plan rounds data between groups: no bound holds against "
                        "another strategy, expected 'same'");
     if (!first->exact && (a->moments || b->moments))
         return err_set(

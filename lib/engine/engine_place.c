@@ -222,6 +222,15 @@ static void set_step(struct engine *e, enum device_kind device)
     e->buffers.bucket = mem_new((size_t)p->buckets, sizeof *e->buffers.bucket);
 }
 
+int engine_coded(const struct engine *e)
+{
+    int coded = 0;
+
+    for (int k = 0; k < STEP_COMPUTE; k++)
+        coded |= e->step.lane[k].code != EXEC_CODE_SAME;
+    return coded;
+}
+
 /* The local part of opening; the collective part follows when all ranks agree. */
 static int set_up(struct engine *e, const struct engine_options *o, struct err *err)
 {
@@ -237,14 +246,13 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
 
     if (engine_check(e->plan, e->world->ranks, err))
         return -1;
-    if (e->exact && (e->plan->slow_params || e->plan->slow_grads))
-        return err_set(err, ERR_INPUT,
-                       "the plan rounds what is sent between groups: expected "
-                       "'same' for exact sums");
     e->micros = plan_count_of(&p->settings, e->world->ranks, e->world->rank);
     layout_init(&e->layout, &e->plan->groups);
     e->layout.grain = moments_grain(e->plan->moments);
     set_step(e, o->device ? device_kind(o->device) : DEVICE_CPU);
+    if (e->exact && engine_coded(e))
+        return err_set(err, ERR_INPUT,
+                       "the plan rounds data between groups: expected 'same' for exact sums");
     /* Number of parameter addresses: the slots used in rotation, in a step or an evaluation, or
        a kept one. */
     options.places =

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Encodes and decodes chunks that are sent between groups: rounds to bf16, or calls block8. */
 #include "exec/exec_code.h"
 
 #include <assert.h>
@@ -17,11 +18,11 @@ const char *exec_code_name(enum exec_code code)
 
 int exec_code_parse(const char *text, enum exec_code *out, struct err *err)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        *out = (enum exec_code)i;
-        if (strcmp(text, names[i]) == 0)
+    for (int i = 0; i <= EXEC_CODE_INT8; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum exec_code)i;
             return 0;
-    }
+        }
     return err_set(err, ERR_INPUT, "'%s', expected same, bf16 or int8", text);
 }
 

@@ -97,8 +97,8 @@ static struct plan_emission emit_begin(const struct plan_search *s, enum plan_ta
                          schedule_algo_name(s->list[s->best].algo),
                          target == PLAN_FSDP ? ", the backend \"paro\" runs them" : "");
     if (c->slow_params || c->slow_grads)
-        plan_emit_remark(&e, "not expressed: %s between groups",
-                         exec_code_name(c->slow_params ? c->slow_params : c->slow_grads));
+        plan_emit_remark(&e, "not expressed: slow_params %s, slow_grads %s",
+                         exec_code_name(c->slow_params), exec_code_name(c->slow_grads));
     if (plan_apart(&c->settings, &c->topo->groups))
         plan_emit_remark(&e, "not expressed: groups that train apart for %d steps",
                          c->sync_every);

@@ -36,7 +36,6 @@ int plan_strategy_kept(struct plan_strategy s);
 int plan_outer_parse(const char *text, enum letter *out, struct err *err);
 /* Parses a number of visits (keep in PLAN_SETTINGS), or "all": PLAN_KEEP_ALL. */
 int plan_keep_parse(const char *text, int *out, struct err *err);
-/* Parses "same" or "int8". */
 /* Parses "cpu" or "cuda". */
 int plan_device_parse(const char *text, enum device_kind *out, struct err *err);
 const char *plan_device_name(enum device_kind device);
@@ -140,7 +139,7 @@ enum { PLAN_RATES_OF = 16 }; /* size of a text like "cuda bf16" */
  * device        its memory is counted; a plan runs on any device
  * rates_of      device and type that the fabric was measured with, "cpu f32", if they are not
  *               the plan's; otherwise ""
- * slow_params, slow_grads   code of what is sent between groups
+ * slow_params, slow_grads   code of data between groups
  * prefetch      units gathered ahead of the one in use
  * buckets       gradient buckets in flight, 1 or more
  * keep          last visits of the forward whose gathered units stay for the backward; or

@@ -240,7 +240,7 @@ static int set_search(struct plan_search *s, const struct plan_request *request,
     if (params ||
         (c->slow_grads && !c->sync_every && !exec_code_of(c->slow_grads, c->wire_type)))
         return err_set(err, ERR_INPUT,
-                       "--slow-%s bf16, which is what groups use too, expected same or int8",
+                       "--slow-%s bf16 with bf16 inside groups, expected same or int8",
                        params ? "params" : "grads");
     if (model->sparse.share > 0 && (s->at.device != DEVICE_CPU || s->at.slow_params))
         return err_set(err, ERR_INPUT,

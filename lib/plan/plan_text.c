@@ -359,7 +359,8 @@ static int check_periods(const struct reader *r, const struct plan *p)
                          "is %d, expected at most sync_every, %d", p->fragments, p->sync_every);
     if (p->outer == LETTER_G && p->slow_grads)
         return tree_fail(r->t, tree_get(r->t->root, "outer"), NULL, r->err,
-                         "is G with gradients in int8, expected I");
+                         "is G with gradients in %s, expected I",
+                         exec_code_name(p->slow_grads));
     if (plan_apart(&p->settings, &p->groups) ||
         (!p->sync_every && !p->fragments && p->outer == LETTER_N))
         return 0;

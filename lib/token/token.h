@@ -119,7 +119,8 @@ enum {
 
 /*
  * Encodes a text: *ids are its tokens in order (mem_free).  Returns their number, or -1:
- * ERR_INPUT if a pattern of the tokenizer needs too many steps on this text.
+ * ERR_INPUT if a pattern of the tokenizer needs too many steps on this text, ERR_SYS without
+ * memory for the tokens.
  */
 int64_t tokenizer_encode(struct tokenizer *t, const char *text, int64_t bytes, int flags,
                          int32_t **ids, struct err *err);

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "token/token_parts.h"
+#include "token/token_find.h"
 
 /* ---- preparations ---- */
 
@@ -138,7 +138,7 @@ void token_tables_prepare(struct token_tables *t)
     t->find[0] = token_finder_new(t, 0);
     t->find[1] = token_finder_new(t, 1);
     t->joints = token_joints_new(t);
-    t->joins = token_joins_new(t);
+    t->byte_merges = token_byte_merges_new(t);
     for (int i = 0; i < t->pre.count; i++) {
         struct token_step *step = &t->pre.step[i];
         struct err err;
@@ -169,7 +169,7 @@ void token_tables_release(struct token_tables *t)
     mem_free(t->prefix);
     mem_free(t->suffix);
     mem_free(t->joints);
-    mem_free(t->joins);
+    mem_free(t->byte_merges);
     mem_free(t->template);
     mem_free(t);
 }
@@ -248,7 +248,8 @@ int64_t tokenizer_encode(struct tokenizer *t, const char *text, int64_t bytes, i
         memcpy(*ids, t->ids, (size_t)count * sizeof **ids);
         return count;
     }
-    *ids = mem_have(reallocarray(t->ids, (size_t)count, sizeof **ids), "tokens");
+    int32_t *less = reallocarray(t->ids, (size_t)count, sizeof *less);
+    *ids = less ? less : t->ids;
     t->ids = NULL;
     t->ids_space = 0;
     return count;

@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "token/token_parts.h"
+#include "token/token_find.h"
 
 struct piece {
     const char *text;

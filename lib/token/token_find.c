@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "token/token_parts.h"
+#include "token/token_find.h"
 
 struct node { /* of a tree of bytes: children are linked */
     int32_t child, next;

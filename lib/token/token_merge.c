@@ -66,7 +66,7 @@ static struct token_pair heap_pop(struct tokenizer *t)
     return top;
 }
 
-/* A merge of two known tokens; to < 0: there is none. */
+/* A merge of two known tokens; rank INT_MAX: there is none. */
 struct token_join {
     int32_t rank, to;
 };
@@ -89,7 +89,7 @@ static int32_t merge_few(const struct token_tables *a, const unsigned char *byte
     struct token_join join[MERGE_FEW]; /* of ids i and i + 1 */
 
     for (int32_t i = 0; i < n - 1; i++)
-        join[i] = bytes ? a->joins[bytes[i] << 8 | bytes[i + 1]]
+        join[i] = bytes ? a->byte_merges[bytes[i] << 8 | bytes[i + 1]]
                         : join_of(&a->vocab, ids[i], ids[i + 1]);
     for (;;) {
         int32_t at = -1, rank = INT_MAX;
@@ -115,8 +115,8 @@ static int32_t merge_ids(struct tokenizer *t, const char *word, int32_t *ids, in
     int32_t count = 0;
 
     if (n <= MERGE_FEW)
-        return merge_few(t->tables, t->tables->joins ? (const unsigned char *)word : NULL, ids,
-                         n);
+        return merge_few(t->tables, t->tables->byte_merges ? (const unsigned char *)word : NULL,
+                         ids, n);
     t->part = mem_grow(t->part, &t->part_space, (size_t)n, sizeof *t->part);
     t->pairs = 0;
     for (int32_t i = 0; i < n; i++)
@@ -241,7 +241,7 @@ static int32_t merge_word(struct tokenizer *t, const char *word, int32_t bytes, 
  * share a cache line; a word may be in either of two, the last one that was added in the first.
  * Words that do not fit an entry have a record {count, ids, bytes of the word} in a ring.
  */
-enum { CACHE_LINES = 1 << 17, CACHE_BYTES = 255, CACHE_IDS = 3, CACHE_RING = 1 << 19 };
+enum { CACHE_BITS = 17, CACHE_BYTES = 255, CACHE_IDS = 3, CACHE_RING = 1 << 19 };
 
 struct cached {
     uint64_t word[2]; /* its bytes, or a hash if there are more than 15; the length on top */
@@ -250,7 +250,7 @@ struct cached {
 };
 
 struct token_cache {
-    struct cached line[CACHE_LINES][2];
+    struct cached line[1 << CACHE_BITS][2];
     int64_t written; /* number of values in all, the last CACHE_RING of which are in the ring */
     int32_t ring[CACHE_RING];
 };
@@ -275,23 +275,20 @@ static inline struct key key_of(const struct tokenizer *t, const char *word, siz
                                 const char *end)
 {
     static const uint64_t masks[][2] = {{UINT64_MAX, UINT64_MAX}, {0, 0}};
-    uint64_t part[2] = {0}, mask[2] = {UINT64_MAX, UINT64_MAX >> 8};
+    uint64_t part[2] = {0}, mask[2];
     struct key key;
 
-    if (n >= 16) {
+    memcpy(mask, (const char *)masks + 16 - (n < 16 ? n : 15), sizeof mask);
+    if (n < 16 && end - word < 16)
+        memcpy(part, word, n);
+    else
+        memcpy(part, word, sizeof part);
+    if (n >= 16)
         part[0] = XXH3_64bits(word, n);
-        memcpy(&part[1], word, sizeof part[1]);
-    } else {
-        memcpy(mask, (const char *)masks + 16 - n, sizeof mask);
-        if (end - word >= 16)
-            memcpy(part, word, sizeof part);
-        else
-            memcpy(part, word, n);
-    }
-    key.word[0] = le64toh(part[0]) & le64toh(mask[0]);
-    key.word[1] = (le64toh(part[1]) & le64toh(mask[1])) | (uint64_t)n << 56;
+    key.word[0] = le64toh(part[0] & mask[0]);
+    key.word[1] = le64toh(part[1] & mask[1]) | (uint64_t)n << 56;
     uint64_t hash = (key.word[0] ^ key.word[1] * 0xc2b2ae3d27d4eb4fu) * 0x9e3779b97f4a7c15u;
-    key.line = t->cache->line[(hash ^ hash >> 32) >> 8 & (CACHE_LINES - 1)];
+    key.line = t->cache->line[hash >> (64 - CACHE_BITS)]; /* the best bits of a product */
     __builtin_prefetch(key.line);
     return key;
 }
@@ -411,17 +408,17 @@ void token_words(struct tokenizer *t, const char *text, const char *const *to, i
     }
 }
 
-struct token_join *token_joins_new(const struct token_tables *a)
+struct token_join *token_byte_merges_new(const struct token_tables *a)
 {
     const int32_t *byte = a->model.byte;
     int known = a->bytes;
 
     for (int b = 0; b < 256; b++)
         known &= byte[b] >= 0;
-    struct token_join *joins = known ? mem_new(1 << 16, sizeof *joins) : NULL;
+    struct token_join *merges = known ? mem_new(1 << 16, sizeof *merges) : NULL;
     for (int i = 0; known && i < 1 << 16; i++)
-        joins[i] = join_of(&a->vocab, byte[i >> 8], byte[i & 0xff]);
-    return joins;
+        merges[i] = join_of(&a->vocab, byte[i >> 8], byte[i & 0xff]);
+    return merges;
 }
 
 /* ---- texts without words ---- */

@@ -177,7 +177,8 @@ struct token_tables {
     /* Finders of added tokens before and after normalization; NULL: none */
     struct token_finder *find[2];
     uint64_t *joints;
-    struct token_join *joins; /* [256 * 256] merges of two bytes; NULL: some have no token */
+    /* [256 * 256] merges of two bytes; NULL: some have no token */
+    struct token_join *byte_merges;
     unsigned char class[TOKEN_CLASSES]; /* if the pre-tokenizers have a known pattern */
     char *template;                     /* the folder's chat template, owned; NULL: none */
     int cuttable;                       /* texts may be encoded in parts: see token_each.c */
@@ -234,7 +235,7 @@ struct tokenizer {
     pcre2_match_context *limits;
     pcre2_jit_stack *stack;
     struct token_buffer normal[2], late[2], prefixed, decoded;
-    int32_t *ids; /* tokens of the current piece of text */
+    int32_t *ids; /* [count] tokens of the text so far */
     size_t ids_space;
     int64_t count;
     int plain; /* TOKENIZER_PLAIN is set */
@@ -243,17 +244,22 @@ struct tokenizer {
 /* token_merge.c: adds the tokens of a word to t->ids. */
 struct token_cache *token_cache_new(void); /* mem_free */
 void token_word(struct tokenizer *t, const char *word, int64_t bytes);
-enum { TOKEN_WORDS = 128 }; /* the same for at most so many words in a row, which end at to[] */
+/* The same for at most TOKEN_WORDS words in a row, which end at to[]. */
+enum { TOKEN_WORDS = 128 };
 void token_words(struct tokenizer *t, const char *text, const char *const *to, int n);
-struct token_join *token_joins_new(const struct token_tables *t);
-/* Character pairs inside tokens, between others no token reaches across; NULL: unknown. */
+/* Merges of two bytes, [256 * 256]; NULL: characters are not bytes, or some have no token. */
+struct token_join *token_byte_merges_new(const struct token_tables *t);
+/* Character pairs inside tokens: between other pairs no token of the model reaches across.
+   NULL: unknown. */
 uint64_t *token_joints_new(const struct token_tables *t);
-/* Adds the tokens of a text that is not split into words; cuts it where nothing merges. */
+/* Adds the tokens of a text that is not split into words; cuts it where no merge is
+   possible. */
 void token_stretch(struct tokenizer *t, const char *text, int64_t bytes);
 
 /*
  * token_normalize (token_normal.c) applies normalizer steps to *text; the result lies in one of
- * the buffers.  begins: whether the text begins a whole text, a segment, or neither.
+ * the buffers, or is the text itself if nothing changes.  begins: whether the text begins a
+ * whole text, a segment, or neither.
  */
 enum token_begins { TOKEN_MIDDLE, TOKEN_SEGMENT, TOKEN_TEXT };
 
@@ -269,23 +275,6 @@ const char *token_window(const char *p, const char *end);
  */
 int token_regex_next(struct tokenizer *t, const struct token_regex *r, const char *text,
                      int64_t bytes, int64_t at, int64_t *from, int64_t *to, struct err *err);
-
-/* token_find.c: finds added tokens in texts. */
-struct token_found {
-    const char *from, *to; /* including white space that the token strips */
-    const char *next;      /* where the next token may begin */
-    int32_t id;
-};
-
-/* NULL: there are no added tokens. */
-struct token_finder *token_finder_new(const struct token_tables *t, int normalized);
-void token_finder_free(struct token_finder *f);
-/*
- * Finds the next added token from p on, in a text that begins at `begin` and whose tokens up to
- * `done` have been found.  0: there is none.
- */
-int token_finder_next(const struct token_finder *f, const char *begin, const char *done,
-                      const char *p, const char *end, int plain, struct token_found *found);
 
 /* token_encode.c: appends tokens, and those of a text, to t->ids. */
 void token_put_ids(struct tokenizer *t, const int32_t *ids, int count);

@@ -277,7 +277,8 @@ static uint64_t number_starts(const struct token_pattern *w, const struct block 
 
 /*
  * A bit for each byte that begins a match, if a match begins at p: shifts by one compare with
- * the byte before.  *known: the bits that the text after the block does not change.
+ * the byte before.  *known: the bits that are certain, whatever the text after the block; where
+ * lines of white space end, or w->tail comes after lines, token_pattern_end goes on.
  */
 static uint64_t match_starts(const struct token_pattern *w, const struct block *b,
                              uint64_t *known)

@@ -60,7 +60,6 @@ void train_device_print(const struct train *t)
     struct engine_memory m;
     int64_t free_bytes = 0, bytes = 0;
     struct err err;
-    int coded = t->plan.slow_params || t->plan.slow_grads;
 
     if (!train_on_gpu(t))
         return;
@@ -76,9 +75,9 @@ void train_device_print(const struct train *t)
                 units_bytes(&host, (double)m.host_bytes),
                 m.unpinned ? ", not pinned by this driver (copies are slower)" : "",
                 engine_attention_by(t->engine),
-                t->transport == COLL_MPI ? "MPI"
-                : coded                  ? "NCCL, coded data over MPI"
-                                         : "NCCL");
+                t->transport == COLL_MPI  ? "MPI"
+                : engine_coded(t->engine) ? "NCCL, coded data over MPI"
+                                          : "NCCL");
 }
 
 void train_device_print_graphs(const struct train *t)

@@ -128,6 +128,9 @@ END
     sed 's/^sync_every: 4/&\nfragments: 5/' bad.yaml > worse.yaml
     run -2 paro-train worse.yaml -d text -o e
     [[ $output == *"'fragments' is 5, expected at most sync_every, 4"* ]]
+    sed 's/slow_grads: same/slow_grads: bf16/' bad.yaml > worse.yaml
+    run -2 paro-train worse.yaml -d text -o e
+    [[ $output == *"'outer' is G with gradients in bf16, expected I"* ]]
     run -2 paro-plan -m "$DATA/llama_tied.json" -i synth:2x2 --sync-every 4 --fragments 5
     [[ $output == *"--fragments 5 with --sync-every 4, expected at most as many"* ]]
 }

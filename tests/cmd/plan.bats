@@ -327,7 +327,7 @@ steps() {
     done
     paro-plan -m $TINY -i $FABRIC --strategy GGG --keep all --emit fsdp | grep -q reshard_after_forward=False
     paro-plan -m $TINY -i $FABRIC --trainable 0.1 --emit megatron | grep -q "not expressed: which parameters are frozen"
-    paro-plan -m $TINY -i $FABRIC --slow-grads int8 --emit megatron | grep -q "not expressed: int8 between groups"
+    paro-plan -m $TINY -i $FABRIC --slow-grads int8 --emit megatron | grep -q "not expressed: slow_params same, slow_grads int8"
     paro-plan -m $TINY -i $FABRIC --recompute --emit megatron | grep -qx -- "--recompute-granularity full"
     paro-plan -m params=65.286e9 -i synth:8x8,memory=20e9 --grad-type bf16 --accum 4 --strategy GGG --emit deepspeed > "$D/e"
 }
