@@ -27,11 +27,17 @@ static inline void expect(int good, const char *fmt, ...)
     va_end(ap);
 }
 
+/* An abort ends the other ranks: those that fail too have their lines printed before it. */
 static inline void must(int rc, const struct paro_error *err)
 {
     if (rc == 0)
         return;
+    double until = MPI_Wtime() + 2;
+    MPI_Request all;
     fprintf(stderr, "rank %d: error %d: %s\n", me, err->code, err->text);
+    MPI_Ibarrier(MPI_COMM_WORLD, &all);
+    for (int met = 0; !met && MPI_Wtime() < until;)
+        MPI_Test(&all, &met, MPI_STATUS_IGNORE);
     MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
