@@ -111,13 +111,11 @@ static int find_size(struct engine *e, int64_t elems, int frozen, struct engine_
     **out = (struct engine_size){.elems = elems, .frozen = frozen};
     for (int kind = 0; kind < STEP_COMPUTE; kind++) {
         const struct plan_lane *lane = &e->step.lane[kind];
-        const enum dtype type[STEP_COMPUTE] = {e->seen_type, e->reduce_type, e->reduce_type,
-                                               e->seen_type, e->outer_type,  DTYPE_F32};
         struct coll_spec spec = {.phases = lane->trimmed,
                                  .from = lane->from,
                                  .to = lane->to,
                                  .elems = elems,
-                                 .type = type[kind],
+                                 .type = lane->type,
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
                                  .chunk_bytes = e->plan->chunk_bytes,
                                  .code = lane->code,
@@ -211,9 +209,11 @@ static void set_step(struct engine *e, enum device_kind device)
     for (int i = 0; i < m->units; i++)
         trains[i] = m->unit[i].trained > 0;
     e->step.shape.trains = trains;
-    e->step.space.grad = e->grad_type; /* differs from the plan's if sums are exact */
+    e->step.space.grad = e->grad_type; /* these differ from the plan's if sums are exact */
     e->step.space.reduce = e->reduce_type;
     e->step.space.outer = e->outer_type;
+    e->step.lane[STEP_REDUCE].type = e->step.lane[STEP_CONVERT].type = e->reduce_type;
+    e->step.lane[STEP_OUTER_REDUCE].type = e->outer_type;
     if (e->exact || e->apart)
         e->step.space.apart = e->layered;
     e->slot = mem_new((size_t)e->step.space.slots + 1, sizeof *e->slot);

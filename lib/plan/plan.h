@@ -145,10 +145,10 @@ int plan_fabric(const struct plan *p, struct topo *out, struct err *err);
 struct plan_step {
     struct plan_lane {
         enum letter from, to;
-        unsigned phases;  /* phases that convert from -> to, for groups of any shape */
-        unsigned trimmed; /* without phases that transfer nothing on these groups */
-        enum dtype type;
-        enum exec_code code; /* of its traffic between groups */
+        unsigned phases;     /* phases that convert from -> to, for groups of any shape */
+        unsigned trimmed;    /* without phases that transfer nothing on these groups */
+        enum dtype type;     /* of what it sends */
+        enum exec_code code; /* of that between groups */
     } lane[STEP_COMPUTE];
     struct step_shape shape;
     struct step_space space;

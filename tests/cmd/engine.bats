@@ -9,7 +9,7 @@ export MODEL_DATA=$ROOT/tests/data
 
 plan() { paro-plan -m "$MODELS/llama-tiny.json" -i "$2" --seq 32 "${@:3}" > "$1.yaml"; }
 
-check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
+check() { # SHAPE MODEL TYPE ACCUM STEPS [params8|params16] [grads8|grads16]
     local n=$1
     case $n in 2x2 | 0,1,0,1 | '[2+2]') n=4 ;; *) n=5 ;; esac
     mpirun -np $n "$B/mpi/engine_check" "$1" "$MODEL_DATA/llama_$2.json" "${@:3}"

@@ -214,6 +214,7 @@ TEST(test_settings)
          0, NULL},
         {runs, "prefetch: 1\n", 2, 0, 0, 0, 0, runs},
         {runs, "prefetch: 1\nkeep: 3\n", 2, 3, 0, 0, 0, "\nbuckets: 2\nkeep: 3\nrecompute: no"},
+        {slow, "  slow_params: int8\n  slow_grads: same\n", 2, 0, 0, EXEC_CODE_INT8, 0, NULL},
         {slow, "  slow_params: bf16\n  slow_grads: same\n", 2, 0, 0, EXEC_CODE_BF16, 0, NULL},
         {slow, "  slow_params: same\n  slow_grads: int8\n", 2, 0, 0, 0, EXEC_CODE_INT8, NULL},
         {slow, "  slow_grads: int8\n", 2, 0, 0, 0, EXEC_CODE_INT8,

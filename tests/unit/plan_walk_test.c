@@ -260,13 +260,13 @@ TEST(test_coded_by_walk)
     static const char *const shapes[] = {"[3]", "[1,1]", "[3,2]", "2x2", "[4,4,3]"};
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int at = 0; at < 9; at++) {
-            enum exec_code code = (i + (size_t)at) % 2 ? EXEC_CODE_INT8 : EXEC_CODE_BF16;
+        for (int at = 0; at < 18; at++) {
+            enum exec_code code = at < 9 ? EXEC_CODE_INT8 : EXEC_CODE_BF16;
             struct model m = bare(97);
             struct plan_case c = {.accum = 2,
                                   .algo = algos[at % 3],
-                                  .slow_params = at / 3 != 1 ? code : EXEC_CODE_SAME,
-                                  .slow_grads = at / 3 ? code : EXEC_CODE_SAME};
+                                  .slow_params = at / 3 % 3 != 1 ? code : EXEC_CODE_SAME,
+                                  .slow_grads = at / 3 % 3 ? code : EXEC_CODE_SAME};
             compare_walk(shapes[i], &m, &c);
         }
 }
